@@ -38,8 +38,6 @@ struct adapting {
 /* Receivers know the weights, and senders the ranges. */
 static int32_t share_weights(struct adapting *a, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer *layer = a->layer[l];
 
@@ -49,8 +47,7 @@ static int32_t share_weights(struct adapting *a, graft_error *error)
                                  sizeof *layer->bits.weight[GR_RECEIVE], error));
         layer->bits.is_shared = 1;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- the layers to adapt ------------------------------------------------------------------------------------------ */
@@ -58,8 +55,6 @@ done:
 static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of, struct gr_halo_layer *const *layers,
                              int32_t n_layers, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *a = (struct adapting){ .context = of->context, .comm = of->comm, .format = of->format, .budget = of->budget };
     GR_TRY(GR_NEW(a->context, a->layer, n_layers, error));
     for (int32_t i = 0; i < n_layers; i++) {
@@ -72,9 +67,7 @@ static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of
     GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
     for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->layer[l]->rows[GR_SEND];
     GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
-    rc = gr_route_init(&a->route, a->comm, error);
-done:
-    return rc;
+    return gr_route_init(&a->route, a->comm, error);
 }
 
 static void adapting_fini(struct adapting *a)
@@ -92,7 +85,6 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
 {
     const int32_t n_ranks = a->comm->n_ranks;
     int64_t      *mine = a->counts + (int64_t)a->comm->rank * a->n;
-    int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n; l++) {
         const int64_t *start = a->layer[l]->start[GR_SEND];
@@ -105,9 +97,7 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
     if (a->most < 1) a->most = 1;
     if (a->most > GROUPS_MOST) a->most = GROUPS_MOST;
     for (int32_t l = 0; l < a->n; l++) mine[l] = gr_groups_count(a->layer[l], n_ranks, a->most);
-    rc = gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
-done:
-    return rc;
+    return gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
 }
 
 /* The number of groups of layer l, or of all layers before it, of one rank or (-1) of all. */
@@ -132,7 +122,6 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
 {
     const int32_t rank = a->comm->rank, n_ranks = a->comm->n_ranks;
     const int64_t in_all = rank == 0 ? groups_before(a, -1, a->n) : 0;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(a->context, a->groups, groups_before(a, rank, a->n), error));
     GR_TRY(GR_NEW(a->context, a->all, in_all, error));
@@ -146,15 +135,13 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
         for (int64_t g = 0; g < groups_of(a, rank, l); g++)
             groups[g].variance /= rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Send the groups to rank 0, or return them with their bits. */
 static int32_t send_groups(struct adapting *a, int back, graft_error *error)
 {
     const int32_t rank = a->comm->rank;
-    int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_assign_group *mine = a->groups + groups_before(a, rank, l);
@@ -167,8 +154,7 @@ static int32_t send_groups(struct adapting *a, int back, graft_error *error)
         if (back) GR_TRY(gr_route_return(&a->route, all, mine, sizeof *mine, error));
         else GR_TRY(gr_route_send(&a->route, mine, all, sizeof *mine, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- assignment, on rank 0 ---------------------------------------------------------------------------------------- */
@@ -275,7 +261,6 @@ static int32_t choose_bits(const struct adapting *a, const struct gr_assign *ass
 static int32_t assign_on_root(struct adapting *a, graft_error *error)
 {
     struct gr_assign assign;
-    int32_t          rc = GRAFT_OK;
 
     if (a->comm->rank == 0) {
         assign = make_problem(a);
@@ -291,16 +276,13 @@ static int32_t assign_on_root(struct adapting *a, graft_error *error)
         }
         a->sums[l] = cost.variance;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- widths ------------------------------------------------------------------------------------------------------- */
 
 static int32_t share_bits(struct adapting *a, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer *layer = a->layer[l];
 
@@ -310,8 +292,7 @@ static int32_t share_bits(struct adapting *a, graft_error *error)
                                  layer->bits.next[GR_RECEIVE], layer->start[GR_RECEIVE],
                                  sizeof *layer->bits.next[GR_SEND], error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static struct gr_row_bits_flow next_flow(const struct gr_halo_layer *layer)
@@ -332,8 +313,6 @@ static struct gr_row_bits_flow next_flow(const struct gr_halo_layer *layer)
 /* The widths take effect with the next exchanges. */
 static int32_t publish_widths(struct adapting *a, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer         *layer = a->layer[l];
@@ -344,14 +323,11 @@ static int32_t publish_widths(struct adapting *a, graft_error *error)
         layer->bits.has_next = layer->bits.is_assigned = 1;
         layer->bits.is_counting = 0;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t adapt_layers(struct adapting *a, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (a->budget.word == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_network_measure(a->comm, error));
     GR_TRY(share_weights(a, error));
     GR_TRY(count_groups(a, error));
@@ -360,9 +336,7 @@ static int32_t adapt_layers(struct adapting *a, graft_error *error)
     GR_TRY(gr_comm_agree(a->comm, assign_on_root(a, error), error));
     GR_TRY(send_groups(a, 1, error));
     GR_TRY(share_bits(a, error));
-    rc = publish_widths(a, error);
-done:
-    return rc;
+    return publish_widths(a, error);
 }
 
 int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
@@ -372,7 +346,7 @@ int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *l
     int32_t         rc = adapting_init(&a, of, layers, n_layers, error);
 
     a.besides = besides;
-    GR_TRY(gr_comm_agree(of->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(of->comm, rc, error));
     if (a.n > 0) rc = adapt_layers(&a, error);
 done:
     adapting_fini(&a);

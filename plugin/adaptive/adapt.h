@@ -13,8 +13,7 @@
  *
  * adapt.c  widths from ranges, over all ranks      groups.c  the groups of one rank
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ADAPTIVE_ADAPT_H
-#define GR_ADAPTIVE_ADAPT_H
+#pragma once
 
 #include "adaptive/assign.h"
 #include "halo/layers.h"
@@ -46,5 +45,3 @@ void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most
 
 /** The sum of weight |x|^2 of the rows sent, over the traced exchanges. */
 double gr_groups_signal(const struct gr_halo_layer *layer);
-
-#endif

@@ -112,8 +112,6 @@ static void choice_fini(const graft_context *context, struct choice *c)
 static int32_t choice_init(const graft_context *context, const struct gr_assign *a, struct choice *c,
                            graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *c = (struct choice){ .assign = a };
     GR_TRY(GR_NEW(context, c->upgrades, STEPS * a->n_groups, error));
     GR_TRY(GR_NEW(context, c->bytes, a->n_channels, error));
@@ -132,8 +130,7 @@ static int32_t choice_init(const graft_context *context, const struct gr_assign 
                                   .bytes = bytes_with(a, g, bits_of[s + 1]) - bytes_with(a, g, bits_of[s]) };
     }
     qsort(c->upgrades, (size_t)c->n_upgrades, sizeof *c->upgrades, by_worth);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int can_take(const struct choice *c, const struct upgrade *u)
@@ -161,8 +158,8 @@ int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *a, 
     int32_t  rc = GRAFT_OK;
 
     *cost = (struct gr_assign_cost){ 0 };
-    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
-    GR_TRY(GR_NEW(context, slowest, a->n_exchanges, error));
+    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_NEW(context, slowest, a->n_exchanges, error));
     for (int64_t i = 0; i < a->n_groups; i++) {
         cost->variance += a->groups[i].variance * share(a->groups[i].bits);
         bytes[a->groups[i].channel] += bytes_with(a, &a->groups[i], a->groups[i].bits);
@@ -184,8 +181,8 @@ static int32_t objective_factors(const graft_context *context, const struct gr_a
     double      *slowest = NULL, seconds[2];
     int32_t      rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
-    GR_TRY(GR_NEW(context, slowest, a->n_exchanges, error));
+    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_NEW(context, slowest, a->n_exchanges, error));
     for (int k = 0; k < 2; k++) {
         memset(bytes, 0, (size_t)a->n_channels * sizeof *bytes);
         for (int64_t i = 0; i < a->n_groups; i++)
@@ -209,10 +206,10 @@ static int32_t find_deadlines(const graft_context *context, struct choice *c, co
     int64_t                *bytes = NULL;
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, gain, a->n_exchanges, error));
-    GR_TRY(GR_NEW(context, best, a->n_exchanges, error));
-    GR_TRY(GR_NEW(context, begin, a->n_exchanges, error));
-    GR_TRY(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_NEW(context, gain, a->n_exchanges, error));
+    GR_TRY_DONE(GR_NEW(context, best, a->n_exchanges, error));
+    GR_TRY_DONE(GR_NEW(context, begin, a->n_exchanges, error));
+    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
     seconds_now(a, c->bytes, begin);
     memcpy(c->deadline, begin, (size_t)a->n_exchanges * sizeof *begin);
     memcpy(bytes, c->bytes, (size_t)a->n_channels * sizeof *bytes);
@@ -248,9 +245,9 @@ int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *
     double        price[2] = { 0 };
     int32_t       rc = choice_init(context, a, &c, error);
 
-    GR_TRY(rc);
-    GR_TRY(objective_factors(context, a, lambda, price, error));
-    GR_TRY(find_deadlines(context, &c, price, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(objective_factors(context, a, lambda, price, error));
+    GR_TRY_DONE(find_deadlines(context, &c, price, error));
     for (int64_t i = 0; i < c.n_upgrades; i++) {
         const struct upgrade           *u = &c.upgrades[i];
         const struct gr_assign_channel *channel = &a->channels[u->channel];
@@ -272,14 +269,14 @@ int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_ass
     char          more[96] = "";
     int32_t       rc = choice_init(context, a, &c, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     for (int32_t p = 0; p < a->n_channels; p++) sent += c.bytes[p];
     if (a->besides > 0)
         snprintf(more, sizeof more, ", of which %lld are of rows whose bits are fixed", (long long)a->besides);
     if (sent > bytes)
-        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
-                       "at most %lld bytes are allowed, and with 2 bits everywhere it is %lld%s", (long long)bytes,
-                       (long long)sent, more));
+        GR_TRY_DONE(gr_fail(error, GRAFT_ERR_OPTION,
+                            "at most %lld bytes are allowed, and with 2 bits everywhere it is %lld%s", (long long)bytes,
+                            (long long)sent, more));
     for (int64_t i = 0; i < c.n_upgrades; i++) {
         if (!can_take(&c, &c.upgrades[i]) || sent + c.upgrades[i].bytes > bytes) continue;
         change_step(&c, &c.upgrades[i], 1);
@@ -300,10 +297,11 @@ int32_t gr_assign_within_variance(const graft_context *context, const struct gr_
     int64_t       last = 0;
     int32_t       rc = choice_init(context, a, &c, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (least > variance)
-        GR_TRY(gr_fail(error, GRAFT_ERR_OPTION,
-                       "an error of at most %.3g is allowed, and with 8 bits everywhere it is %.3g", variance, least));
+        GR_TRY_DONE(gr_fail(error, GRAFT_ERR_OPTION,
+                            "an error of at most %.3g is allowed, and with 8 bits everywhere it is %.3g", variance,
+                            least));
     for (; last < c.n_upgrades && total > variance; last++) {
         change_step(&c, &c.upgrades[last], 1);
         total -= c.upgrades[last].saves;

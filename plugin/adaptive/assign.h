@@ -7,8 +7,7 @@
  * lambda) T / (T_8 - T_2), where V is the sum of the variances of all groups, T is the sum of the times of all
  * exchanges, and V_b and T_b are the sums with b bits everywhere.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ADAPTIVE_ASSIGN_H
-#define GR_ADAPTIVE_ASSIGN_H
+#pragma once
 
 #include "base/context.h"
 
@@ -58,5 +57,3 @@ int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_ass
                                graft_error *error);
 int32_t gr_assign_within_variance(const graft_context *context, const struct gr_assign *assign, double variance,
                                   graft_error *error);
-
-#endif

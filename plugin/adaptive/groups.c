@@ -65,7 +65,6 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
 {
     const int64_t first = layer->start[GR_SEND][q];
     int64_t       rows = layer->start[GR_SEND][q + 1] - first, part = 0;
-    int32_t       rc = GRAFT_OK;
 
     for (int64_t i = 0; i < rows; i++) key[i] = key_of(layer, first + i, first);
     GR_TRY(gr_sort_unique(context, key, INT64_MAX, &rows, error));
@@ -79,8 +78,7 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
         groups[part].rows++;
         groups[part].variance += row_variance(layer, row);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
@@ -92,11 +90,11 @@ int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer 
 
     for (int32_t q = 0; q < n_ranks; q++)
         if (start[q + 1] - start[q] > longest) longest = start[q + 1] - start[q];
-    GR_TRY(GR_NEW(context, key, longest, error));
+    GR_TRY_DONE(GR_NEW(context, key, longest, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         const int64_t parts = parts_of(start[q + 1] - start[q], most);
 
-        GR_TRY(make_channel(context, layer, q, parts, key, groups, number, error));
+        GR_TRY_DONE(make_channel(context, layer, q, parts, key, groups, number, error));
         groups += parts;
     }
 done:

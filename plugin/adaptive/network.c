@@ -25,7 +25,6 @@ static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *er
 {
     const graft_context *context = comm->context;
     const int64_t        n = comm->n_ranks;
-    int32_t              rc = GRAFT_OK;
 
     *p = (struct probe){ .comm = comm };
     GR_TRY(GR_NEW(context, p->out, size_of[SIZES - 1], error));
@@ -33,9 +32,7 @@ static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *er
     GR_TRY(GR_NEW(context, p->out_at, n + 1, error));
     GR_TRY(GR_NEW(context, p->in_at, n + 1, error));
     GR_TRY(GR_NEW(context, p->mine, n, error));
-    rc = GR_NEW(context, comm->network, comm->rank == 0 ? n * n : n, error);
-done:
-    return rc;
+    return GR_NEW(context, comm->network, comm->rank == 0 ? n * n : n, error);
 }
 
 static void probe_fini(struct probe *p)
@@ -77,7 +74,6 @@ static int32_t time_round_trip(struct probe *p, int32_t partner, int sends, int6
                                graft_error *error)
 {
     const int32_t to = sends ? partner : NO_RANK, from = sends ? NO_RANK : partner;
-    int32_t       rc = GRAFT_OK;
 
     *fastest = INFINITY;
     for (int i = 0; i < TRIES; i++) {
@@ -87,8 +83,7 @@ static int32_t time_round_trip(struct probe *p, int32_t partner, int sends, int6
         GR_TRY(probe_exchange(p, from, ANSWER, to, ANSWER, error));
         *fastest = fmin(*fastest, gr_seconds() - begin);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The line of least squares. An answer also takes gamma, hence half of the intercept. */
@@ -114,7 +109,6 @@ static struct gr_network fit_line(const double seconds[SIZES])
 static int32_t probe_all(struct probe *p, graft_error *error)
 {
     const struct gr_comm *comm = p->comm;
-    int32_t               rc = GRAFT_OK;
 
     for (int32_t round = 0; round < comm->n_ranks - 1 + comm->n_ranks % 2; round++) {
         const int32_t partner = partner_in(comm, round);
@@ -127,8 +121,7 @@ static int32_t probe_all(struct probe *p, graft_error *error)
             if (sends && partner != NO_RANK) p->mine[partner] = fit_line(seconds);
         }
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Store the results of this rank, and on rank 0 the results of all ranks. */
@@ -152,8 +145,8 @@ int32_t gr_network_measure(struct gr_comm *comm, graft_error *error)
 
     if (comm->network != NULL) return GRAFT_OK;
     rc = probe_init(&p, comm, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(probe_all(&p, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(probe_all(&p, error));
     rc = gather_results(&p, error);
 done:
     probe_fini(&p);

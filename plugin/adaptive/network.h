@@ -1,7 +1,6 @@
 /* The network model: latency and bandwidth from each rank to each other rank, measured once on the transport in use.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ADAPTIVE_NETWORK_H
-#define GR_ADAPTIVE_NETWORK_H
+#pragma once
 
 #include "comm/comm.h"
 
@@ -15,5 +14,3 @@ struct gr_network {
  *  later calls return at once. Collective.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_network_measure(struct gr_comm *comm, graft_error *error);
-
-#endif

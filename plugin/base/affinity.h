@@ -1,8 +1,7 @@
 /* The processors on which the calling thread may run. OpenMP changes them with OMP_PROC_BIND and OMP_PLACES: those of
  * the thread that loads it, and those of each thread that starts its first team. Threads of the host keep theirs.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_AFFINITY_H
-#define GR_BASE_AFFINITY_H
+#pragma once
 
 enum { GR_PROCESSORS_MOST = 8192 }; /* of the kernels for x86-64 and aarch64 */
 
@@ -18,5 +17,3 @@ void gr_affinity_restore(const struct gr_affinity *affinity);
 
 /** Whether OpenMP binds threads to processors. Asking may bind the calling thread. */
 int gr_affinity_is_at_risk(void);
-
-#endif

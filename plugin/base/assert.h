@@ -4,8 +4,7 @@
  * They are active unless NDEBUG is defined, which builds of type release and plain do (meson option b_ndebug). A
  * failing assertion prints its place and its text, and aborts; a library for hosts does neither.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_ASSERT_H
-#define GR_BASE_ASSERT_H
+#pragma once
 
 #ifdef NDEBUG
 /* The condition is compiled, so that it stays correct, and never evaluated. */
@@ -21,6 +20,4 @@ static inline _Noreturn void gr_assert_failed(const char *file, int line, const 
 }
 
 #define GR_ASSERT(condition) ((condition) ? (void)0 : gr_assert_failed(__FILE__, __LINE__, #condition))
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* The available memory and processors of the machine or container.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_AVAILABLE_H
-#define GR_BASE_AVAILABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ int64_t gr_cgroup_least(const char *list, const char *root, const char *controll
 /** Bytes that the process may still map, by its limits of address space and of data (ulimit -v, -d). INT64_MAX if it
  *  has none. */
 int64_t gr_address_space_left(void);
-
-#endif

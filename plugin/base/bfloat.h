@@ -1,7 +1,6 @@
 /* bfloat16: the upper half of a float.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_BFLOAT_H
-#define GR_BASE_BFLOAT_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -41,5 +40,3 @@ static inline uint16_t gr_bfloat_narrow(uint32_t bits, uint32_t more)
 
     return (uint16_t)(is_nan ? bits >> 16 | 0x40 : (bits + more) >> 16);
 }
-
-#endif

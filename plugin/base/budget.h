@@ -3,8 +3,7 @@
  * Memory is allocated with gr_budget_new(), or allocated elsewhere and charged by its owner with gr_budget_charge().
  * Temporary copies are borrowed, so that the smallest sufficient limit is the peak.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_BUDGET_H
-#define GR_BASE_BUDGET_H
+#pragma once
 
 #include "base/memory.h"
 
@@ -76,5 +75,3 @@ const char *gr_use_help(enum gr_use use);
 /** "features 1.0, graph 2.0, ...", in MB. With `planned` a larger announced size counts, and uses below 0.05 MB are
  *  left out. */
 void        gr_budget_text(const struct gr_budget *budget, int planned, char *text, uint64_t capacity);
-
-#endif

@@ -1,7 +1,6 @@
 /* The begin and end of every public call.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_CALL_H
-#define GR_BASE_CALL_H
+#pragma once
 
 #include "base/affinity.h"
 #include "base/fp.h"
@@ -31,5 +30,3 @@ int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handl
 /** Restore what was saved, and copy the error to the host if rc < 0. Clears a request to cancel that this call has
  *  honoured. \return rc */
 int32_t gr_call_end(struct gr_call *call, int32_t rc);
-
-#endif

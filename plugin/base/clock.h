@@ -1,7 +1,6 @@
 /* A monotonic clock.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_CLOCK_H
-#define GR_BASE_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -13,5 +12,3 @@ static inline double gr_seconds(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
-
-#endif

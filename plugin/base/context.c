@@ -27,13 +27,13 @@ int32_t gr_context_create(const graft_host *host, const struct gr_option_list *o
     graft_host     complete;
     graft_context *made = NULL;
 
-    GR_TRY(gr_host_complete(&complete, host, error));
-    GR_TRY(GR_HOST_NEW(&complete, made, 1, error));
+    GR_TRY_DONE(gr_host_complete(&complete, host, error));
+    GR_TRY_DONE(GR_HOST_NEW(&complete, made, 1, error));
     made->host = complete;
     made->module_host = gr_host_for_modules(made);
     made->owner = getpid();
     made->processors_quota = gr_processors_quota();
-    GR_TRY(gr_options_init(made, options, error));
+    GR_TRY_DONE(gr_options_init(made, options, error));
     made->callers.check = gr_base_options(made)->check;
     gr_handle_init(made, GR_HANDLE_CONTEXT, made);
     made->handle.destroy = destroy_context;

@@ -1,7 +1,6 @@
 /* The context: all state that belongs to one graft_open().
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_CONTEXT_H
-#define GR_BASE_CONTEXT_H
+#pragma once
 
 #include "base/error.h"
 #include "base/handle.h"
@@ -57,5 +56,3 @@ int gr_threads(const graft_context *context, int32_t asked);
 /** The same for a call of `operations` operations on elements. No more new threads are started than the operations
  *  justify; existing threads of the calling thread take part. */
 int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations);
-
-#endif

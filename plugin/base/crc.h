@@ -1,7 +1,6 @@
 /* CRC32C (the Castagnoli polynomial, reflected, as in iSCSI and ext4).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_CRC_H
-#define GR_BASE_CRC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ uint32_t gr_crc_plain(uint32_t crc, const void *data, uint64_t bytes);
 
 /** The CRC of A followed by B, from the CRCs of both and the length of B. */
 uint32_t gr_crc_join(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b);
-
-#endif

@@ -1,7 +1,6 @@
 /* Arrays as matrices of the ABI.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_DENSE_VIEW_H
-#define GR_BASE_DENSE_VIEW_H
+#pragma once
 
 #include "graft_matrix.h"
 
@@ -16,5 +15,3 @@ static inline graft_dense gr_dense_view(const void *data, graft_dtype dtype, int
                           .stride = stride,
                           .data = (void *)(uintptr_t)data };
 }
-
-#endif

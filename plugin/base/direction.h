@@ -1,9 +1,6 @@
 /* The two directions of a pass. Rows that a layer gathers go forward, along A; their gradients go backward, along A^T.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_DIRECTION_H
-#define GR_BASE_DIRECTION_H
+#pragma once
 
 enum gr_direction { GR_FORWARD, GR_BACKWARD };
 enum { GR_DIRECTIONS = 2 };
-
-#endif

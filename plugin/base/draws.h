@@ -1,7 +1,6 @@
 /* Many random blocks at once, for loops that are compiled for wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_DRAWS_H
-#define GR_BASE_DRAWS_H
+#pragma once
 
 #include "base/random.h"
 #include "base/shuffle.h"
@@ -96,5 +95,3 @@ static __attribute__((noinline, unused)) void gr_draw(uint64_t key, uint64_t ver
     for (int at = 0; at < blocks; at += GR_DRAW_GROUP)
         gr_draw_group(key, vertex, lane + (first + (uint64_t)at), (char *)draws + 16 * at);
 }
-
-#endif

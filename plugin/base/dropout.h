@@ -1,8 +1,7 @@
 /* Dropout by a counter-based generator: the choice of kept elements is a function of (key, vertex, column), and takes
  * no memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_DROPOUT_H
-#define GR_BASE_DROPOUT_H
+#pragma once
 
 #include "base/random.h"
 
@@ -31,5 +30,3 @@ static inline unsigned gr_dropout_kept(uint64_t key, int64_t vertex, int64_t blo
     for (unsigned k = 0; k < 8; k++) kept |= (unsigned)((draw[k / 2] >> 16 * (k & 1) & 65535) >= threshold) << k;
     return kept;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Sizes of the element types of the contract.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_DTYPE_H
-#define GR_BASE_DTYPE_H
+#pragma once
 
 #include "graft_matrix.h"
 
@@ -18,5 +17,3 @@ static inline int64_t gr_dtype_bytes(graft_dtype dtype)
     default: return 8;
     }
 }
-
-#endif

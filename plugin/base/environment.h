@@ -1,7 +1,6 @@
 /* Data that the library takes from the process: variables of the environment, and the folder of its own file.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_ENVIRONMENT_H
-#define GR_BASE_ENVIRONMENT_H
+#pragma once
 
 #include "base/context.h"
 
@@ -16,5 +15,3 @@ char *const *gr_environment_of_child(const graft_context *context);
 
 /** Write the folder of the library's file, with links resolved, to path[room]. \return 0 if it is unknown */
 int gr_library_folder(char *path, int64_t room);
-
-#endif

@@ -1,12 +1,19 @@
 /* Errors, and the size rule for structs of the host.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_ERROR_H
-#define GR_BASE_ERROR_H
+#pragma once
 
 #include "graft_host.h"
 
-/** Go to `done:` with rc set if expr fails. The only macro that changes the flow of control. */
+/** Return the code of expr at once if it fails. GR_TRY and GR_TRY_DONE alone change the flow of control; tests/style
+ * refuses GR_TRY in a function with a label `done`, which has something to free. */
 #define GR_TRY(expr)                                                                                                   \
+    do {                                                                                                               \
+        const int32_t rc_of_try = (expr);                                                                              \
+        if (rc_of_try < 0) return rc_of_try;                                                                           \
+    } while (0)
+
+/** As GR_TRY, in functions with something to free: keeps the code in rc, and goes to the label `done`. */
+#define GR_TRY_DONE(expr)                                                                                              \
     do {                                                                                                               \
         rc = (expr);                                                                                                   \
         if (rc < 0) goto done;                                                                                         \
@@ -33,5 +40,3 @@ int32_t gr_struct_check_out(const void *theirs, const char *name, graft_error *e
 
 /** Copy one of our structs into the host's, up to the host's size; its `size` is unchanged. */
 int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Eight floats at a time, with the same bits on all processors: exponentials and sums. For loops that are compiled for
  * wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_EXPONENTIAL_H
-#define GR_BASE_EXPONENTIAL_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -84,5 +83,3 @@ GR_INLINE floats8 exp8(floats8 x)
     p = (p * r * r + r + 1) * (floats8)power;
     return (floats8)((words8)p & ~vanishes);
 }
-
-#endif

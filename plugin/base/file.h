@@ -1,7 +1,6 @@
 /* A regular file open for reading, and its name for messages.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_FILE_H
-#define GR_BASE_FILE_H
+#pragma once
 
 #include "base/error.h"
 
@@ -38,5 +37,3 @@ void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file
 /** A short copy of bytes for a message, with every byte printable. */
 #define GR_FILE_QUOTE 40
 const char *gr_file_quote(char quoted[GR_FILE_QUOTE], const char *bytes, int64_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /* Whether floats are finite, in a loop that compilers vectorise: one pass at the speed of memory; and a difference that
  * does not overflow.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_FINITE_H
-#define GR_BASE_FINITE_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline float gr_below(float x, float highest)
 {
     return x / 2 - highest / 2 < -100 ? -200 : x - highest;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * belongs to the thread, and threads of a team keep what they had when they started. So each parallel region that
  * computes with floats begins with gr_fp_swap() and ends with gr_fp_set().
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_FP_H
-#define GR_BASE_FP_H
+#pragma once
 
 #if defined(__x86_64__)
 
@@ -74,5 +73,3 @@ static inline struct gr_fp gr_fp_swap(struct gr_fp fp)
 
 /** Mask all traps. \return the environment before; gr_fp_set() of it also drops the flags that were raised since */
 struct gr_fp gr_fp_hold(void);
-
-#endif

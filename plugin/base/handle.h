@@ -3,8 +3,7 @@
  *
  * A context serves one call at a time. gr_enter() records the call, and refuses a second call until gr_leave().
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_HANDLE_H
-#define GR_BASE_HANDLE_H
+#pragma once
 
 #include "graft_host.h"
 
@@ -85,5 +84,3 @@ void gr_leave(graft_context *context);
 
 /** The public call that closes a context: it is freed now, or with the last of its calls and objects. */
 void gr_handle_close(graft_context *context, const char *where);
-
-#endif

@@ -1,8 +1,7 @@
 /* Sizes of chunks, blocks and buffers. Any positive value gives correct results, unless its line has a condition. A
  * build with meson option small_limits has small values, so that tests with few rows meet every boundary.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_LIMITS_H
-#define GR_BASE_LIMITS_H
+#pragma once
 
 #ifdef GR_SMALL_LIMITS
 #define GR_LIMIT(usual, small) (small)
@@ -48,5 +47,3 @@ enum {
     GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
     GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */
 };
-
-#endif

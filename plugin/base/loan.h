@@ -1,8 +1,7 @@
 /* Arrays that an object borrows from the host. With option check=full their digests detect changes without a call that
  * announces them.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_LOAN_H
-#define GR_BASE_LOAN_H
+#pragma once
 
 #include "base/context.h"
 
@@ -34,5 +33,3 @@ void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, cons
  *  changed without calls[i], where `what` of the array is bit i. */
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,
                        const char *const *calls, graft_error *error);
-
-#endif

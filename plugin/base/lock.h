@@ -1,8 +1,7 @@
 /* A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
  * thread of its parent held, because that thread does not exist in the child.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_LOCK_H
-#define GR_BASE_LOCK_H
+#pragma once
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -27,5 +26,3 @@ static inline void gr_unlock_word(_Atomic pid_t *word)
 {
     atomic_store_explicit(word, 0, memory_order_release);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Memory from the host's allocator: zeroed, aligned to 64 bytes, with checks for overflow.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_MEMORY_H
-#define GR_BASE_MEMORY_H
+#pragma once
 
 #include "base/context.h"
 
@@ -44,5 +43,3 @@ void  gr_pool_fini(const graft_context *context, struct gr_pool *pool);
 
 /** Copy a text into memory of the host. \return OK; ERR_NOMEM */
 int32_t gr_text_copy(const graft_context *context, char **copy, const char *text, graft_error *error);
-
-#endif

@@ -228,12 +228,12 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     if (module->status < 0)
         return gr_fail(error, module->status, "%s '%s' is not usable: %s", module->kind, module->name, module->detail);
     if (module->table == NULL) {
-        GR_TRY(check_address_space(module, error));
-        GR_TRY(load_tables(context, module->path, &module->loaded, error));
+        GR_TRY_DONE(check_address_space(module, error));
+        GR_TRY_DONE(load_tables(context, module->path, &module->loaded, error));
         module->table = &module->loaded->table;
     }
-    GR_TRY(check_identity(module, error));
-    GR_TRY(init_module_state(context, module, error));
+    GR_TRY_DONE(check_identity(module, error));
+    GR_TRY_DONE(init_module_state(context, module, error));
     module->status = 1;
     snprintf(module->detail, sizeof module->detail, "%s", module_description(module->table));
     gr_log(context, GRAFT_LOG_DEBUG, "using %s '%s': %s", module->kind, module->name, module->detail);
@@ -256,8 +256,8 @@ static int32_t load_unlisted(graft_context *context, char *real, graft_error *er
     int32_t                 rc = gr_module_examine(&made, &why);
 
     if (rc < 0) return gr_fail(error, rc, "module '%.200s' is not usable: %.200s", real, why.message);
-    GR_TRY(check_address_space(&made, error));
-    GR_TRY(load_tables(context, real, &made.loaded, error));
+    GR_TRY_DONE(check_address_space(&made, error));
+    GR_TRY_DONE(load_tables(context, real, &made.loaded, error));
     made.table = &made.loaded->table;
     if (!made.noted) gr_module_set_name(&made, made.table->kind, made.table->name);
     other = gr_module_find(context, made.kind, made.name);
@@ -267,7 +267,7 @@ static int32_t load_unlisted(graft_context *context, char *real, graft_error *er
                      other->path != NULL ? other->path : "");
         goto done;
     }
-    GR_TRY(gr_module_use(context, &made, error));
+    GR_TRY_DONE(gr_module_use(context, &made, error));
     rc = gr_module_put(context, &made, error);
     if (rc < 0) fini_module_state(&made);
 done:

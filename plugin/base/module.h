@@ -1,7 +1,6 @@
 /* Modules: built in, or in files beside the library that are loaded on first use.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_MODULE_H
-#define GR_BASE_MODULE_H
+#pragma once
 
 #include "graft_module.h"
 
@@ -91,5 +90,3 @@ int32_t gr_module_note_read(const char *path, graft_module_note *note, graft_err
 
 /** Whether this library and this processor meet the note. \return OK; ERR_VERSION; ERR_UNSUPPORTED */
 int32_t gr_module_note_check(const graft_module_note *note, graft_error *error);
-
-#endif

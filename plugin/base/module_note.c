@@ -60,8 +60,8 @@ static int32_t search_file(const struct gr_file *file, graft_module_note *note, 
         const int64_t bytes = file->size - at < PIECE ? file->size - at : PIECE;
         const char   *mark;
 
-        GR_TRY(gr_file_read(file, at, piece, bytes, error));
-        if (at == 0) GR_TRY(check_header((const void *)piece, error));
+        GR_TRY_DONE(gr_file_read(file, at, piece, bytes, error));
+        if (at == 0) GR_TRY_DONE(check_header((const void *)piece, error));
         mark = memmem(piece, (size_t)bytes, &note_mark, sizeof note_mark);
         if (mark == NULL || mark - piece > bytes - whole) continue;
         memcpy(note, mark + sizeof note_mark, sizeof *note);
@@ -77,8 +77,8 @@ int32_t gr_module_note_read(const char *path, graft_module_note *note, graft_err
     struct gr_file file;
     int32_t        rc;
 
-    GR_TRY(gr_file_open(&file, AT_FDCWD, path, slash != NULL ? slash + 1 : path, error));
-    GR_TRY(search_file(&file, note, error));
+    GR_TRY_DONE(gr_file_open(&file, AT_FDCWD, path, slash != NULL ? slash + 1 : path, error));
+    GR_TRY_DONE(search_file(&file, note, error));
 done:
     gr_file_close(&file);
     if (rc < 0) error->code = rc = GRAFT_ERR_MODULE;

@@ -109,7 +109,7 @@ static int32_t scan_folder(struct gr_search *search, const char *folder, graft_e
         if (snprintf(path, sizeof path, "%s/%s", real, entry->d_name) >= (int)sizeof path) continue;
         fault = split_file_name(entry->d_name, kind, name);
         if (fault != NULL) gr_log(search->context, GRAFT_LOG_INFO, "skipped %s: %s", path, fault);
-        else if (!is_taken(search, kind, name, path)) GR_TRY(add_file(search, path, kind, name, error));
+        else if (!is_taken(search, kind, name, path)) GR_TRY_DONE(add_file(search, path, kind, name, error));
     }
 done:
     if (stream != NULL) closedir(stream);
@@ -119,8 +119,7 @@ done:
 /* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
 static int32_t scan_folders(struct gr_search *search, const char *path, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    char    folder[PATH_MAX];
+    char folder[PATH_MAX];
 
     while (*path != '\0') {
         const size_t length = strcspn(path, ":");
@@ -141,8 +140,7 @@ static int32_t scan_folders(struct gr_search *search, const char *path, graft_er
         snprintf(folder + length, sizeof folder - length, "/graft");
         GR_TRY(scan_folder(search, folder, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Replace the unused files of the context by the found files. */
@@ -176,9 +174,9 @@ int32_t gr_modules_search(graft_context *context, const char *path, struct gr_se
     struct gr_search *search = NULL;
     int32_t           rc;
 
-    GR_TRY(GR_NEW(context, search, 1, error));
+    GR_TRY_DONE(GR_NEW(context, search, 1, error));
     search->context = context;
-    GR_TRY(scan_folders(search, path, error));
+    GR_TRY_DONE(scan_folders(search, path, error));
     *made = search;
     search = NULL;
 done:

@@ -134,7 +134,6 @@ static int32_t put(graft_context *context, const struct gr_option_row *row, enum
     const int32_t         index = gr_option_index(options, row);
     union gr_option_value parsed;
     char                 *copy = NULL, digits[24];
-    int32_t               rc = GRAFT_OK;
 
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
     if (!is_as_before(context, row, value, &parsed)) GR_TRY(check_keepers(context, row, error));
@@ -150,8 +149,7 @@ static int32_t put(graft_context *context, const struct gr_option_row *row, enum
     options->source[index] = (uint8_t)source;
     options->changes++;
     gr_option_set_value(options, row, copy);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 enum { VARIABLE_ROOM = 64, ADVICE_ROOM = 96 };
@@ -241,7 +239,7 @@ int32_t gr_options_init(graft_context *context, const struct gr_option_list *lis
 {
     struct gr_options          *options = &context->options;
     const struct gr_option_row *row;
-    int32_t                     n, rc = GRAFT_OK;
+    int32_t                     n;
 
     options->list = list;
     GR_TRY(gr_options_init_values(context, options, error));
@@ -251,8 +249,7 @@ int32_t gr_options_init(graft_context *context, const struct gr_option_list *lis
     GR_TRY(GR_NEW(context, options->source, n, error));
     for (int32_t i = 0; (row = gr_option_at(options, i)) != NULL; i++) GR_TRY(read_environment(context, row, error));
     warn_of_unknown_variables(context);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_options_fini(struct gr_options *options)

@@ -1,7 +1,6 @@
 /* Options: named values, each parsed once, when it is set. A room has its list in ROOM/options.h (base/option_row.h).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_OPTION_H
-#define GR_BASE_OPTION_H
+#pragma once
 
 #include "graft_host.h"
 
@@ -70,5 +69,3 @@ int32_t gr_option_describe(const graft_context *context, int32_t index, graft_op
 
 /** Of the texts that next(arg, i) returns until NULL, the text nearest to `text`; NULL if none is near. */
 const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);
-
-#endif

@@ -5,8 +5,7 @@
  *     struct gr_room_options { GR_ROOM_OPTIONS(GR_OPTION_FIELD) };
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_OPTION_ROW_H
-#define GR_BASE_OPTION_ROW_H
+#pragma once
 
 #include "base/context.h"
 
@@ -208,5 +207,3 @@ void gr_option_report_idle(graft_context *context, const char *key, const char *
 int32_t     gr_options_copy(const graft_context *context, uint32_t tables, char **copy, graft_error *error);
 /** The value of a key in such a copy, or NULL. */
 const char *gr_options_copied(const char *copy, const char *key);
-
-#endif

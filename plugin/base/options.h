@@ -1,7 +1,6 @@
 /* The options that every room may read.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_OPTIONS_H
-#define GR_BASE_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -48,5 +47,3 @@ static inline const struct gr_base_options *gr_base_options(const graft_context 
 {
     return gr_options_of(&context->options, &gr_base_option_table);
 }
-
-#endif

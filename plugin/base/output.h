@@ -1,8 +1,7 @@
 /* A file that appears complete or not at all: it is written under a temporary name, flushed to the disk, and then
  * renamed.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_OUTPUT_H
-#define GR_BASE_OUTPUT_H
+#pragma once
 
 #include "base/error.h"
 #include "base/temporary.h"
@@ -40,5 +39,3 @@ int gr_output_fits(int64_t bytes);
 
 /** ERR_IO with errno, for a path that cannot be written. */
 int32_t gr_output_failed(const char *path, int code, graft_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Loops over rows in chunks of fixed size, divided among threads. Chunks do not depend on the number of threads, so a
  * sum over chunks in order has the same bits for any number.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_PARALLEL_H
-#define GR_BASE_PARALLEL_H
+#pragma once
 
 #include "base/assert.h"
 #include "base/team.h"
@@ -38,5 +37,3 @@ static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, i
         gr_fp_set(own);
     }
 }
-
-#endif

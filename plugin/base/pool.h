@@ -1,7 +1,6 @@
 /* The threads that OpenMP keeps for the calling thread, which is one of them, between its parallel loops.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_POOL_H
-#define GR_BASE_POOL_H
+#pragma once
 
 #include "base/fp.h"
 
@@ -20,5 +19,3 @@ int gr_pool_size(void);
 /** As gr_pool_reach(), just before a loop that runs in the returned number of threads or in one, because OpenMP ends
  *  the other threads. */
 int gr_pool_team(int wanted);
-
-#endif

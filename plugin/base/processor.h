@@ -1,7 +1,6 @@
 /* The instruction sets that loops are compiled for.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_PROCESSOR_H
-#define GR_BASE_PROCESSOR_H
+#pragma once
 
 /** AVX-512 includes AVX2. SVE has registers of the size that the processor chooses, and loops for two sizes. */
 enum gr_isa { GR_ISA_GENERIC, GR_ISA_AVX2, GR_ISA_AVX512, GR_ISA_SVE256, GR_ISA_SVE512, GR_ISAS };
@@ -25,5 +24,3 @@ enum gr_isa gr_processor_isa(void);
 
 /** The level N of x86-64-vN (System V ABI of AMD64, section 3.1.1) that the processor has; 0 on other processors. */
 int gr_processor_level(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Spans of phases, which follow each other, of their parts, and of the threads in each phase.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_PROFILE_H
-#define GR_BASE_PROFILE_H
+#pragma once
 
 #include "base/team.h"
 #include "graft_report.h"
@@ -47,5 +46,3 @@ void gr_profile_end_alone(struct gr_profile *profile, const char *phase, double 
  *  \param[in] begin  0: when the part before it ended.  \param[in] end  0: it lasts as long as the phase.
  *  \param[in] waits  All of it was waiting for other ranks. */
 void gr_profile_part(struct gr_profile *profile, const char *name, double begin, double end, int waits);
-
-#endif

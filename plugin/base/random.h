@@ -1,8 +1,7 @@
 /* Counter-based random bits: Philox 4x32-10 (Salmon et al., SC 2011). The bits are a function of key and counter, so
  * they are the same for any number of threads, ranks and calls, in any order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_RANDOM_H
-#define GR_BASE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -72,5 +71,3 @@ static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block
         gr_random_next_key(&k0, &k1);
     }
 }
-
-#endif

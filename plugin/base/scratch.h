@@ -1,8 +1,7 @@
 /* A file without a name for an array that is written in pieces and read in any order: the system may write its pages to
  * the disk and drop them, so the array may be larger than memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_SCRATCH_H
-#define GR_BASE_SCRATCH_H
+#pragma once
 
 #include "base/error.h"
 
@@ -21,5 +20,3 @@ int32_t gr_scratch_init(struct gr_scratch *scratch, const char *folder, int64_t 
 int32_t gr_scratch_write(const struct gr_scratch *scratch, int64_t offset, const void *from, int64_t bytes,
                          graft_error *error);
 void    gr_scratch_fini(struct gr_scratch *scratch);
-
-#endif

@@ -1,8 +1,7 @@
 /* The elements of a vector in another order. gcc has a function for it; clang has one only for orders known at compile
  * time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_SHUFFLE_H
-#define GR_BASE_SHUFFLE_H
+#pragma once
 
 /** Element i of the result is element index[i] of v, or of v and w as one. Vectors have equally many elements, and
  *  each index is in range. */
@@ -27,6 +26,4 @@
 #else
 #define GR_SHUFFLE(v, index) __builtin_shuffle(v, index)
 #define GR_SHUFFLE_TWO(v, w, index) __builtin_shuffle(v, w, index)
-#endif
-
 #endif

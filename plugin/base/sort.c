@@ -26,7 +26,7 @@ int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most
     int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(n == 0 || (n > 0 && most >= 0));
-    GR_TRY(GR_NEW(context, scratch, n, error));
+    GR_TRY_DONE(GR_NEW(context, scratch, n, error));
     to = scratch;
     for (int shift = 0; shift < 63 && most >> shift > 0; shift += DIGIT_BITS) {
         int64_t *const swap = from;

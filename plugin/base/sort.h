@@ -1,7 +1,6 @@
 /* Sorting of integers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_SORT_H
-#define GR_BASE_SORT_H
+#pragma once
 
 #include "base/assert.h"
 #include "base/context.h"
@@ -46,5 +45,3 @@ static inline int64_t gr_sorted_index_32(const int32_t *keys, int64_t count, int
     GR_ASSERT(count > 0 && keys[low] == key);
     return low;
 }
-
-#endif

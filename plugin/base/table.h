@@ -1,7 +1,6 @@
 /* The tables of calls that hosts have, which outlive their contexts.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_TABLE_H
-#define GR_BASE_TABLE_H
+#pragma once
 
 #include "graft_host.h"
 
@@ -14,5 +13,3 @@ int32_t gr_table_create(const graft_api *calls, graft_context *context, graft_ap
 /** The context of this table is closed: the table names a context from now on that is none, and is used again after
  *  those of GR_TABLES_KEPT other contexts. */
 void gr_table_retire(graft_api *api);
-
-#endif

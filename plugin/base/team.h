@@ -1,7 +1,6 @@
 /* A team of threads, and optionally the times at which each of them worked: see `times` of graft_mxm_args.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_TEAM_H
-#define GR_BASE_TEAM_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/fp.h"
@@ -52,5 +51,3 @@ static inline int gr_threads_worth(int threads, int64_t operations)
 {
     return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_team(threads) : 1;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Temporary files beside a file that is being replaced. Each writer has its own name, also on a disk that several
  * machines share, and holds a lock on its file, so that a later writer can detect files left by killed processes.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_TEMPORARY_H
-#define GR_BASE_TEMPORARY_H
+#pragma once
 
 #include <limits.h>
 
@@ -30,5 +29,3 @@ void gr_temporary_sweep(const char *place);
 /** Remove names that are `name` with a suffix, where `place` with the same suffix is gone: a writer of `place` makes
  *  such a name after its temporary file, and removes it before. */
 void gr_temporary_sweep_second(const char *name, const char *place);
-
-#endif

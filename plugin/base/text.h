@@ -1,7 +1,6 @@
 /* Text of several lines in the host's storage, truncated where that ends.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_BASE_TEXT_H
-#define GR_BASE_TEXT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ struct gr_text {
 };
 
 void gr_text_add(struct gr_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

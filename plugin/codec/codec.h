@@ -9,8 +9,7 @@
  * The parameter of ROTATED is the scale, a float. Neither uses the sign of the second half, or a NaN in the first half:
  * with these, record.h marks a row of equal elements, which is exact, and a row without a code.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CODEC_CODEC_H
-#define GR_CODEC_CODEC_H
+#pragma once
 
 #include "base/processor.h"
 #include "graft_codec.h"
@@ -83,5 +82,3 @@ int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *cod
                         graft_error *error);
 int32_t gr_codec_decode(const graft_context *context, const struct gr_codec *codec, const graft_codec_args *args,
                         graft_error *error);
-
-#endif

@@ -1,7 +1,6 @@
 /* Vector registers for the loops over one row: loads and stores that end with the row, and its range.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CODEC_LANES_H
-#define GR_CODEC_LANES_H
+#pragma once
 
 #include "base/shuffle.h"
 
@@ -208,5 +207,3 @@ static inline struct range range_of(const float *x, int64_t n)
     }
     return (struct range){ low + 0.0f, -minus_high, bad[0] >= 0 };
 }
-
-#endif

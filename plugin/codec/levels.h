@@ -1,7 +1,6 @@
 /* Packed levels of a quantized row: p = 8 / bits elements in a byte, a part of the row apart (see codec.h).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CODEC_LEVELS_H
-#define GR_CODEC_LEVELS_H
+#pragma once
 
 #include "base/draws.h"
 #include "codec/lanes.h"
@@ -110,5 +109,3 @@ static inline void read_levels(const uint8_t *in, int64_t width, int bits, float
         }
     }
 }
-
-#endif

@@ -96,8 +96,8 @@ static int32_t run_message(const graft_context *context, struct message_job *job
 
     GR_ASSERT(rows->n_cols == job->codec->width && rows->dtype == job->codec->dtype);
     job->row_bytes = gr_codec_row_bytes(job->codec);
-    GR_TRY(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
-    GR_TRY(GR_NEW(context, job->odd, rows->n_rows, error));
+    GR_TRY_DONE(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
+    GR_TRY_DONE(GR_NEW(context, job->odd, rows->n_rows, error));
     gr_parallel_chunks(team, rows->n_rows * rows->n_cols, rows->n_rows, GR_ROWS_AT_ONCE, body, job);
     rc = list_odd(job, error);
 done:
@@ -114,8 +114,8 @@ int32_t gr_codec_encode(const graft_context *context, const struct gr_codec *cod
     const int64_t      chunks = gr_chunk_count(args->rows->n_rows, GR_ROWS_AT_ONCE);
     int32_t            rc = GRAFT_OK;
 
-    if (sum != NULL) GR_TRY(GR_NEW(context, job.partial, chunks, error));
-    GR_TRY(run_message(context, &job, encode_chunk, error));
+    if (sum != NULL) GR_TRY_DONE(GR_NEW(context, job.partial, chunks, error));
+    GR_TRY_DONE(run_message(context, &job, encode_chunk, error));
     for (int64_t c = 0; sum != NULL && c < chunks; c++) {
         sum->rows += job.partial[c].rows;
         sum->nmse += job.partial[c].nmse;

@@ -2,8 +2,7 @@
  * header has the two records that every code of 8 bits and fewer shares: of a row of equal elements, and of a row
  * without a code.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_CODEC_RECORD_H
-#define GR_CODEC_RECORD_H
+#pragma once
 
 #include "base/bfloat.h"
 #include "codec/codec.h"
@@ -74,5 +73,3 @@ static inline float step_of(const uint8_t *record)
     memcpy(&params, record, sizeof params);
     return params.step & CONSTANT_STEP ? 0 : gr_bfloat_widen(params.step);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* How all ranks stop together when one fails: each rank has a receive open for a notice of every other rank. The first
  * notice of a rank has its reason to stop, the second one the agreed sentence.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_AGREEMENT_H
-#define GR_COMM_AGREEMENT_H
+#pragma once
 
 #include "comm/comm.h"
 
@@ -29,5 +28,3 @@ int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaite
 /** Notify the others that this rank cannot create a comm. Returns ERR_PEER, and in `error` the error that the others
  *  return. */
 int32_t gr_agreement_announce(const graft_transport *transport, double timeout, graft_error *error);
-
-#endif

@@ -19,7 +19,6 @@ static const char *const call_name[GR_CALL_KINDS] = { "an agreement or a barrier
 int32_t gr_calls_create(struct gr_comm *comm, graft_error *error)
 {
     const int64_t    n = comm->n_ranks;
-    int32_t          rc = GRAFT_OK;
     struct gr_calls *c;
 
     GR_TRY(GR_NEW(comm->context, comm->calls, 1, error));
@@ -29,9 +28,7 @@ int32_t gr_calls_create(struct gr_comm *comm, graft_error *error)
     GR_TRY(GR_NEW(comm->context, c->in, n, error));
     GR_TRY(GR_NEW(comm->context, c->out, n, error));
     GR_TRY(GR_NEW(comm->context, c->requests, 4 * n, error));
-    GR_TRY(gr_comm_reserve(comm, GR_SCRATCH_LEAST, error));
-done:
-    return rc;
+    return gr_comm_reserve(comm, GR_SCRATCH_LEAST, error);
 }
 
 void gr_calls_destroy(struct gr_comm *comm)
@@ -96,7 +93,6 @@ static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32
 {
     struct gr_calls   *c = comm->calls;
     struct gr_request *request = c->requests, *header = request;
-    int32_t            rc = GRAFT_OK;
 
     request += n_in;
     for (int32_t i = 0; i < n_in; i++) {
@@ -115,14 +111,12 @@ static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32
             gr_comm_send(comm, p->peer, GR_TAG_COLLECTIVE, &c->frame_out[i], sizeof c->frame_out[i], request++, error));
         GR_TRY(gr_comm_send(comm, p->peer, GR_TAG_COLLECTIVE, p->data, p->bytes, request++, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in, graft_error *error)
 {
     struct gr_calls *c = comm->calls;
-    int32_t          rc = GRAFT_OK;
 
     GR_ASSERT(n_in < comm->n_ranks && n_out < comm->n_ranks);
     GR_TRY(post_messages(comm, kind, n_out, n_in, error));
@@ -135,8 +129,7 @@ int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t 
     GR_TRY(gr_comm_wait(comm, c->requests, 2 * (int64_t)n_in + 2 * (int64_t)n_out, error));
     for (int32_t i = 0; i < n_in; i++)
         if (gr_frame_check_payload(&c->frame_in[i], c->in[i].data, error) < 0) return gr_comm_fail(comm, error);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error)
@@ -176,7 +169,7 @@ int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t ro
     struct gr_calls *c = comm->calls;
     const int64_t    n = comm->n_ranks, mine = (comm->rank - root + n) % n; /* ranks as if root were 0 */
     int64_t          step = 1;
-    int32_t          n_in = 0, n_out = 0, rc = GRAFT_OK;
+    int32_t          n_in = 0, n_out = 0;
 
     GR_ASSERT(root >= 0 && root < comm->n_ranks);
     while (step < n && !(mine & step)) step *= 2;
@@ -186,9 +179,7 @@ int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t ro
     }
     for (step /= 2; step > 0; step /= 2)
         if (mine + step < n) gr_calls_add(c->out, &n_out, (int32_t)((mine + step + root) % n), value, bytes);
-    GR_TRY(gr_calls_exchange(comm, kind, n_out, 0, error));
-done:
-    return rc;
+    return gr_calls_exchange(comm, kind, n_out, 0, error);
 }
 
 int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error)

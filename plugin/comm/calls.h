@@ -1,7 +1,6 @@
 /* Parts of the collective calls: framed messages to and from some ranks, and trees.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_CALLS_H
-#define GR_COMM_CALLS_H
+#pragma once
 
 #include "comm/collective.h"
 #include "comm/frame.h"
@@ -61,5 +60,3 @@ int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *valu
 /** Broadcast along a tree from `root`. \return OK; ERR_PEER. */
 int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
                         graft_error *error);
-
-#endif

@@ -38,7 +38,7 @@ int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *erro
     int32_t        rc = GRAFT_OK;
 
     if (comm->n_ranks == 1) return status;
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_calls_begin(comm, error));
     mine = comm->calls->scratch;
     incoming = mine + 1;
     memset(mine, 0, sizeof *mine);
@@ -48,8 +48,8 @@ int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *erro
         mine->native_code = error->native_code;
         snprintf(mine->message, sizeof mine->message, "rank %d: %.430s", comm->rank, error->message);
     }
-    GR_TRY(gr_calls_reduce(comm, GR_CALL_AGREE, mine, incoming, sizeof *mine, take_lowest_failure, error));
-    GR_TRY(gr_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
+    GR_TRY_DONE(gr_calls_reduce(comm, GR_CALL_AGREE, mine, incoming, sizeof *mine, take_lowest_failure, error));
+    GR_TRY_DONE(gr_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
     if (mine->code < 0) {
         mine->message[sizeof mine->message - 1] = '\0';
         if (mine->message[0] == '\0') snprintf(mine->message, sizeof mine->message, "a rank failed without a reason");
@@ -83,13 +83,10 @@ static void add_rank(struct messages *m, int32_t p, const void *from, uint64_t o
 int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error)
 {
     struct messages m = { .comm = comm };
-    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) add_rank(&m, p, mine, bytes, (char *)all + (uint64_t)p * bytes, bytes);
-    rc = gr_calls_exchange(comm, GR_CALL_ALLGATHER, m.n_out, m.n_in, error);
-done:
-    return rc;
+    return gr_calls_exchange(comm, GR_CALL_ALLGATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
@@ -98,7 +95,6 @@ int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, con
     const int       receives = root < 0 || root == comm->rank;
     struct messages m = { .comm = comm };
     char           *to = all;
-    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) {
@@ -106,9 +102,7 @@ int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, con
                  receives ? (uint64_t)bytes[p] : 0);
         if (receives) to += bytes[p];
     }
-    rc = gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
-done:
-    return rc;
+    return gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
@@ -116,35 +110,28 @@ int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, c
 {
     struct messages m = { .comm = comm };
     char           *to = all;
-    int32_t         rc = GRAFT_OK;
 
     GR_ASSERT(comm->rank >= first && comm->rank < end);
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = first; p < end; to += count[p++] * item_bytes)
         add_rank(&m, p, mine, (uint64_t)(count[comm->rank] * item_bytes), to, (uint64_t)(count[p] * item_bytes));
-    rc = gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
-done:
-    return rc;
+    return gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
 {
     struct messages m = { .comm = comm };
-    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++)
         add_rank(&m, p, (const char *)out + (uint64_t)p * bytes, bytes, (char *)in + (uint64_t)p * bytes, bytes);
-    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALL, m.n_out, m.n_in, error);
-done:
-    return rc;
+    return gr_calls_exchange(comm, GR_CALL_ALLTOALL, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
                           const int64_t *in_start, int64_t item_bytes, graft_error *error)
 {
     struct messages m = { .comm = comm };
-    int32_t         rc = GRAFT_OK;
 
     GR_ASSERT(item_bytes >= 0 && out_start[0] == 0 && in_start[0] == 0);
     GR_TRY(gr_calls_begin(comm, error));
@@ -152,20 +139,14 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
         add_rank(&m, p, (const char *)out + out_start[p] * item_bytes,
                  (uint64_t)((out_start[p + 1] - out_start[p]) * item_bytes), (char *)in + in_start[p] * item_bytes,
                  (uint64_t)((in_start[p + 1] - in_start[p]) * item_bytes));
-    rc = gr_calls_exchange(comm, GR_CALL_ALLTOALLV, m.n_out, m.n_in, error);
-done:
-    return rc;
+    return gr_calls_exchange(comm, GR_CALL_ALLTOALLV, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_ASSERT(root >= 0 && root < comm->n_ranks);
     GR_TRY(gr_calls_begin(comm, error));
-    rc = gr_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
-done:
-    return rc;
+    return gr_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
 }
 
 static void take_min(void *value, const void *incoming, uint64_t bytes)
@@ -193,11 +174,11 @@ static int32_t extremum(struct gr_comm *comm, enum gr_call_kind kind, int64_t *v
     int32_t        rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0);
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
-    GR_TRY(gr_calls_scratch(comm, bytes, error));
-    GR_TRY(gr_calls_reduce(comm, kind, values, comm->calls->scratch, bytes, combine, error));
-    GR_TRY(gr_calls_spread(comm, kind, 0, values, bytes, error));
+    GR_TRY_DONE(gr_calls_scratch(comm, bytes, error));
+    GR_TRY_DONE(gr_calls_reduce(comm, kind, values, comm->calls->scratch, bytes, combine, error));
+    GR_TRY_DONE(gr_calls_spread(comm, kind, 0, values, bytes, error));
 done:
     return rc;
 }

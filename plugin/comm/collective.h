@@ -1,8 +1,7 @@
 /* Collective calls, made of framed messages: all ranks make the same calls in the same order. A rank that makes a
  * different call is detected and named. After ERR_PEER outputs may have been written.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_COLLECTIVE_H
-#define GR_COMM_COLLECTIVE_H
+#pragma once
 
 #include "comm/comm.h"
 
@@ -87,5 +86,3 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
  *  gr_comm_compare(). */
 int32_t gr_comm_agree_same(struct gr_comm *comm, int32_t rc, const char *const *names, const uint64_t *values,
                            int32_t count, graft_error *error);
-
-#endif

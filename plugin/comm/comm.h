@@ -12,8 +12,7 @@
  * comm.c        messages with deadlines                          agreement.c   how all ranks stop
  * endpoint.c    requests of the transport                        frame.c       header and checksum of a message
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_COMM_H
-#define GR_COMM_COMM_H
+#pragma once
 
 #include "base/context.h"
 #include "graft_transport.h"
@@ -87,5 +86,3 @@ int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error);
 /** Leave the other ranks without notice, when an object is destroyed that they still use: every later call returns
  *  ERR_PEER with `reason`. The other ranks detect this by their deadline. */
 void gr_comm_abandon(struct gr_comm *comm, const char *reason);
-
-#endif

@@ -71,31 +71,25 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
 static int32_t spread_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*shown)[TEXT],
                             graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int i = 0; i < 2; i++) {
         if (snprintf(shown[i], TEXT, "%s", text) >= TEXT) memcpy(shown[i] + TEXT - 4, "...", 3);
         GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], shown[i], TEXT, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t report_values(struct gr_comm *comm, const struct record *r, const char *text, graft_error *error)
 {
     const unsigned long long a = r->value_of[0], b = r->value_of[1];
     char                     shown[2][TEXT] = { "" };
-    int32_t                  rc = GRAFT_OK;
 
     if (text == NULL)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "the ranks disagree: %.100s is %llu (0x%llx) on rank %d, %llu (0x%llx) on rank %d", r->name, a,
                        a, r->rank_of[0], b, b, r->rank_of[1]);
     GR_TRY(spread_texts(comm, r, text, shown, error));
-    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name, shown[0],
-                 r->rank_of[0], shown[1], r->rank_of[1]);
-done:
-    return rc;
+    return gr_fail(error, GRAFT_ERR_ARG, "the ranks disagree: %.100s is %s on rank %d, %s on rank %d", r->name,
+                   shown[0], r->rank_of[0], shown[1], r->rank_of[1]);
 }
 
 /* The items that a rank compares. The name of the last item identifies the call. */
@@ -107,15 +101,12 @@ static void describe_call(uint64_t items, const char *last, char call[CALL])
 
 static int32_t report_calls(struct gr_comm *comm, const struct record *r, const char *last, graft_error *error)
 {
-    char    shown[2][TEXT] = { "" }, calls[2][CALL];
-    int32_t rc = GRAFT_OK;
+    char shown[2][TEXT] = { "" }, calls[2][CALL];
 
     GR_TRY(spread_texts(comm, r, last, shown, error));
     for (int i = 0; i < 2; i++) describe_call(r->value_of[i], shown[i], calls[i]);
-    rc = gr_fail(error, GRAFT_ERR_ARG, "the ranks make different calls: rank %d compares %s, rank %d %s", r->rank_of[0],
-                 calls[0], r->rank_of[1], calls[1]);
-done:
-    return rc;
+    return gr_fail(error, GRAFT_ERR_ARG, "the ranks make different calls: rank %d compares %s, rank %d %s",
+                   r->rank_of[0], calls[0], r->rank_of[1], calls[1]);
 }
 
 /* The error that all ranks return: their records are equal, except for the texts. */
@@ -142,7 +133,7 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     int32_t        rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0 && count <= GR_COMPARE_MAX);
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
     mine = comm->calls->scratch;
     incoming = mine + 1;
@@ -153,9 +144,9 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     snprintf(mine->release, sizeof mine->release, "%s", GRAFT_RELEASE);
     if (count > 0) memcpy(mine->value, values, (size_t)count * sizeof *values);
     for (int32_t i = 0; i < count; i++) mine->subject = gr_crc(mine->subject, names[i], strlen(names[i]) + 1);
-    GR_TRY(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
+    GR_TRY_DONE(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
     if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
-    GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
+    GR_TRY_DONE(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
     rc = report_difference(comm, mine, count > 0 ? names[count - 1] : "", texts, error);
 done:
     return rc;

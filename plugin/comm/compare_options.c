@@ -67,7 +67,6 @@ static int32_t compare_with(const graft_context *context, struct gr_comm *comm, 
 {
     const struct gr_option_row *row;
     struct batch                b = { .count = 0 };
-    int32_t                     rc = GRAFT_OK;
 
     for (int32_t i = 0; (row = gr_option_at(&context->options, i)) != NULL; i++) {
         if (is_compared(&context->options, row, groups, flags)) batch_add(context, row, &b);
@@ -75,8 +74,7 @@ static int32_t compare_with(const graft_context *context, struct gr_comm *comm, 
         GR_TRY(gr_comm_compare_texts(comm, b.names, b.values, b.texts, b.count, error));
         b.count = 0;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)

@@ -1,7 +1,6 @@
 /* Whether all ranks have the same options.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_COMPARE_OPTIONS_H
-#define GR_COMM_COMPARE_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 #include "comm/collective.h"
@@ -17,5 +16,3 @@ int32_t gr_options_compare_live(const graft_context *context, struct gr_comm *co
 /** CRC32C of the values of live options with scope SAME. `groups` is a bit mask of option groups. Ranks compare it
  *  before each training step. */
 uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups);
-
-#endif

@@ -31,7 +31,7 @@ static int32_t make_comm(graft_context *context, const graft_transport *transpor
     int32_t         rc = GRAFT_OK;
     struct gr_comm *made;
 
-    GR_TRY(GR_NEW(context, made, 1, error));
+    GR_TRY_DONE(GR_NEW(context, made, 1, error));
     made->context = context;
     made->uses = 1;
     made->next = context->comms;
@@ -40,8 +40,8 @@ static int32_t make_comm(graft_context *context, const graft_transport *transpor
     made->rank = transport->rank;
     made->n_ranks = transport->n_ranks;
     made->timeout = timeout;
-    GR_TRY(gr_calls_create(made, error));
-    GR_TRY(gr_agreement_create(made, error));
+    GR_TRY_DONE(gr_calls_create(made, error));
+    GR_TRY_DONE(gr_agreement_create(made, error));
     *comm = made;
     made = NULL;
 done:
@@ -65,14 +65,14 @@ int32_t gr_comm_create(graft_context *context, const graft_transport *transport,
     graft_transport ours = { .n_ranks = 1, .tag_max = INT32_MAX };
     struct gr_comm *made = NULL;
 
-    if (transport != NULL) GR_TRY(transport_read(&ours, transport, error));
+    if (transport != NULL) GR_TRY_DONE(transport_read(&ours, transport, error));
     made = find_comm(context, &ours);
     if (made != NULL) made->uses++;
     else rc = make_comm(context, &ours, timeout, &made, error);
     if (rc < 0 && ours.n_ranks > 1) rc = gr_agreement_announce(&ours, timeout, error);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     made->timeout = timeout;
-    GR_TRY(gr_comm_compare(made, NULL, NULL, 0, error));
+    GR_TRY_DONE(gr_comm_compare(made, NULL, NULL, 0, error));
     *comm = made;
     made = NULL;
 done:

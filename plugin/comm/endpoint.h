@@ -1,8 +1,7 @@
 /* Requests of the transport: begin, test, cancel. Failures are returned to the caller: agreement.h decides how ranks
  * stop, comm.h how long they wait.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_ENDPOINT_H
-#define GR_COMM_ENDPOINT_H
+#pragma once
 
 #include "comm/comm.h"
 
@@ -31,5 +30,3 @@ struct gr_rest {
     int32_t turns;
 };
 void gr_rest(struct gr_rest *rest);
-
-#endif

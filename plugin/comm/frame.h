@@ -1,7 +1,6 @@
 /* The header of a message, by which a truncated, changed, stale or misplaced message is detected.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_FRAME_H
-#define GR_COMM_FRAME_H
+#pragma once
 
 #include "base/direction.h"
 #include "graft_base.h"
@@ -47,5 +46,3 @@ int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload
 
 /** The same for a payload whose CRC32C is known. */
 int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error);
-
-#endif

@@ -15,9 +15,9 @@ int32_t gr_group_join(graft_context *context, const graft_transport *transport, 
     graft_group    *made = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
+    GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     rc = GR_NEW(context, made, 1, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     *made = (graft_group){ .context = context, .comm = comm };
     comm = NULL;
     *group = made;
@@ -88,7 +88,7 @@ int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values
 
     if (rc == GRAFT_OK) rc = copy_of(g, widens ? NULL : values, bytes, &copy, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
-    GR_TRY(agree_on_call(g, &call, rc, error));
+    GR_TRY_DONE(agree_on_call(g, &call, rc, error));
     for (int64_t i = 0; i < count && widens; i++) ((double *)copy)[i] = (double)((const float *)values)[i];
     if (dtype == GRAFT_I64) rc = gr_comm_sum_i64(g->comm, copy, count, error);
     else rc = gr_comm_sum_f64(g->comm, copy, count, error);
@@ -108,7 +108,7 @@ int32_t gr_group_maximum(graft_group *g, int32_t rc, int64_t *values, int64_t co
 
     if (rc == GRAFT_OK) rc = copy_of(g, values, bytes, &copy, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(g->comm, (uint64_t)bytes, error);
-    GR_TRY(agree_on_call(g, &call, rc, error));
+    GR_TRY_DONE(agree_on_call(g, &call, rc, error));
     rc = gr_comm_max(g->comm, copy, count, error);
     if (rc == GRAFT_OK) copy_back(values, copy, bytes);
 done:
@@ -128,8 +128,8 @@ int32_t gr_group_gather(graft_group *g, int32_t rc, int32_t root, const void *mi
     for (int32_t p = 0; rc == GRAFT_OK && p < n && (root < 0 || root == rank); p++) total += bytes[p];
     if (rc == GRAFT_OK) rc = copy_of(g, mine, bytes[rank], &out, error);
     if (rc == GRAFT_OK) rc = copy_of(g, NULL, total, &in, error);
-    GR_TRY(agree_on_call(g, &call, rc, error));
-    GR_TRY(gr_comm_gather(g->comm, root, out, bytes, in, error));
+    GR_TRY_DONE(agree_on_call(g, &call, rc, error));
+    GR_TRY_DONE(gr_comm_gather(g->comm, root, out, bytes, in, error));
     copy_back(all, in, total);
 done:
     gr_free(g->context, out);
@@ -143,8 +143,8 @@ int32_t gr_group_broadcast(graft_group *g, int32_t rc, int32_t root, void *data,
     void                   *copy = NULL;
 
     if (rc == GRAFT_OK) rc = copy_of(g, g->comm->rank == root ? data : NULL, bytes, &copy, error);
-    GR_TRY(agree_on_call(g, &call, rc, error));
-    GR_TRY(gr_comm_broadcast(g->comm, root, copy, (uint64_t)bytes, error));
+    GR_TRY_DONE(agree_on_call(g, &call, rc, error));
+    GR_TRY_DONE(gr_comm_broadcast(g->comm, root, copy, (uint64_t)bytes, error));
     if (g->comm->rank != root) copy_back(data, copy, bytes);
 done:
     gr_free(g->context, copy);

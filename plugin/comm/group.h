@@ -1,8 +1,7 @@
 /* Collective calls for hosts. Messages are copied: a transport that cannot cancel a message may use its memory after a
  * failure, so the transport never gets memory of the host.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_GROUP_H
-#define GR_COMM_GROUP_H
+#pragma once
 
 #include "comm/comm.h"
 #include "graft_group.h"
@@ -28,5 +27,3 @@ int32_t gr_group_maximum(graft_group *group, int32_t rc, int64_t *values, int64_
 int32_t gr_group_gather(graft_group *group, int32_t rc, int32_t root, const void *mine, const int64_t *bytes, void *all,
                         graft_error *error);
 int32_t gr_group_broadcast(graft_group *group, int32_t rc, int32_t root, void *data, int64_t bytes, graft_error *error);
-
-#endif

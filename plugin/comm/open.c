@@ -130,7 +130,6 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     struct gr_module          *found;
     struct loaded              loaded;
     enum family                family;
-    int32_t                    rc = GRAFT_OK;
 
     if (strcmp(module, "auto") == 0) GR_TRY(choose_module(context, communicator->start, &module, error));
     family = family_named(module);
@@ -146,7 +145,5 @@ int32_t gr_transport_open(graft_context *context, const char *module, const graf
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
     ops = found->table->transport;
     GR_ASSERT(ops != NULL);
-    rc = gr_module_status(found, "open", ops->open(&context->host, communicator, transport, error), error);
-done:
-    return rc;
+    return gr_module_status(found, "open", ops->open(&context->host, communicator, transport, error), error);
 }

@@ -1,7 +1,6 @@
 /* Transports from modules, and the MPI of the process.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_OPEN_H
-#define GR_COMM_OPEN_H
+#pragma once
 
 #include "base/context.h"
 #include "graft_transport.h"
@@ -9,5 +8,3 @@
 /** As graft_transport_api.open(), with structs of this library's sizes. */
 int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
                           graft_transport *transport, graft_error *error);
-
-#endif

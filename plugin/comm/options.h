@@ -1,7 +1,6 @@
 /* The option of connections between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_OPTIONS_H
-#define GR_COMM_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -21,5 +20,3 @@ static inline const struct gr_comm_options *gr_comm_options(const graft_context 
 {
     return gr_options_of(&context->options, &gr_comm_option_table);
 }
-
-#endif

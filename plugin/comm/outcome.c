@@ -32,17 +32,13 @@ static uint32_t record_crc(const struct gr_outcome_record *record)
 
 int32_t gr_outcome_init(struct gr_outcome *o, struct gr_comm *comm, int32_t tag, const char *what, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *o = (struct gr_outcome){ .comm = comm, .tag = tag, .what = what };
     while ((int64_t)1 << o->rounds < comm->n_ranks) o->rounds++;
     if (o->rounds == 0) return GRAFT_OK;
     GR_TRY(GR_NEW(comm->context, o->known, 1 + 2 * (int64_t)o->rounds, error));
     o->in = o->known + 1;
     o->out = o->in + o->rounds;
-    rc = GR_NEW(comm->context, o->requests, 2 * (int64_t)o->rounds, error);
-done:
-    return rc;
+    return GR_NEW(comm->context, o->requests, 2 * (int64_t)o->rounds, error);
 }
 
 void gr_outcome_fini(struct gr_outcome *o)
@@ -109,7 +105,8 @@ int32_t gr_outcome_begin(struct gr_outcome *o, int64_t call, int32_t rc, const g
     for (int32_t k = 0; k < o->rounds; k++) {
         const int64_t from = (o->comm->rank + n - ((int64_t)1 << k)) % n;
 
-        GR_TRY(gr_comm_receive(o->comm, (int32_t)from, o->tag, &o->in[k], sizeof o->in[k], &o->requests[k], error));
+        GR_TRY_DONE(
+            gr_comm_receive(o->comm, (int32_t)from, o->tag, &o->in[k], sizeof o->in[k], &o->requests[k], error));
     }
     rc = send_round(o, error);
     o->is_open = rc == GRAFT_OK;
@@ -195,10 +192,10 @@ int32_t gr_outcome_end(struct gr_outcome *o, graft_error *error)
 
     if (!o->is_open) return GRAFT_OK;
     while (o->round < o->rounds) {
-        GR_TRY(finish(o->comm, &o->requests[o->round], 1, error));
-        GR_TRY(take_round(o, error));
+        GR_TRY_DONE(finish(o->comm, &o->requests[o->round], 1, error));
+        GR_TRY_DONE(take_round(o, error));
     }
-    GR_TRY(finish(o->comm, &o->requests[o->rounds], o->rounds, error));
+    GR_TRY_DONE(finish(o->comm, &o->requests[o->rounds], o->rounds, error));
     if (known->failed == NO_RANK) goto done;
     known->message[sizeof known->message - 1] = '\0';
     rc = gr_fail_native(error, known->code, known->native_code, "%s", known->message);

@@ -5,8 +5,7 @@
  * every rank knows of every other (Hensgen, Finkel and Manber 1988). A message has the number of the call: a rank that
  * has skipped a call, or made one more, is detected before any of its rows are used.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_OUTCOME_H
-#define GR_COMM_OUTCOME_H
+#pragma once
 
 #include "comm/comm.h"
 
@@ -61,5 +60,3 @@ int32_t gr_outcome_end(struct gr_outcome *outcome, graft_error *error);
 
 /** After a failure: the terms of the lowest rank that has any, or NULL. */
 const void *gr_outcome_terms(const struct gr_outcome *outcome);
-
-#endif

@@ -9,14 +9,10 @@
 
 int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *route = (struct gr_route){ .comm = comm };
     GR_TRY(GR_NEW(comm->context, route->out, comm->n_ranks + 1, error));
     GR_TRY(GR_NEW(comm->context, route->in, comm->n_ranks + 1, error));
-    GR_TRY(GR_NEW(comm->context, route->counts, 3 * (int64_t)comm->n_ranks + 1, error));
-done:
-    return rc;
+    return GR_NEW(comm->context, route->counts, 3 * (int64_t)comm->n_ranks + 1, error);
 }
 
 void gr_route_fini(struct gr_route *route)
@@ -49,7 +45,6 @@ static int32_t ask_peers(struct gr_route *route, graft_error *error)
 int32_t gr_route_plan(struct gr_route *route, graft_error *error)
 {
     int64_t *const out = route->out, *const in = route->in;
-    int32_t rc = GRAFT_OK;
 
     GR_TRY(route->is_peer != NULL ? ask_peers(route, error)
                                   : gr_comm_alltoall(route->comm, out + 1, sizeof *out, in + 1, error));
@@ -57,8 +52,7 @@ int32_t gr_route_plan(struct gr_route *route, graft_error *error)
         out[p + 1] += out[p];
         in[p + 1] += in[p];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* All items of a rank have been taken, so its start equals the former start of the next rank. */
@@ -89,13 +83,13 @@ int32_t gr_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct
     int32_t              rc = GRAFT_OK;
 
     pack(arg, route);
-    GR_TRY(gr_route_plan(route, error));
+    GR_TRY_DONE(gr_route_plan(route, error));
     rc = GR_NEW(context, packed, gr_route_n_out(route) * item_bytes, error);
     if (rc == GRAFT_OK) {
         route->received = gr_new(context, gr_route_n_in(route), (uint64_t)item_bytes, "received items", error);
         rc = route->received != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
     }
-    GR_TRY(gr_comm_agree(route->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(route->comm, rc, error));
     route->packed = packed;
     route->item_bytes = item_bytes;
     pack(arg, route);

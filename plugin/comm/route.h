@@ -1,8 +1,7 @@
 /* Items that each rank sends to some other ranks: packed by destination, exchanged between all ranks at once, and sent
  * back the same way.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_ROUTE_H
-#define GR_COMM_ROUTE_H
+#pragma once
 
 #include "comm/collective.h"
 
@@ -67,5 +66,3 @@ int32_t gr_route_send(const struct gr_route *route, const void *packed, void *re
                       graft_error *error);
 int32_t gr_route_return(const struct gr_route *route, const void *received, void *packed, int64_t item_bytes,
                         graft_error *error);
-
-#endif

@@ -54,7 +54,6 @@ static int32_t sum_halves(const struct summing *s, int64_t count, int32_t ranks,
     const int32_t rank = s->comm->rank;
     struct part   whole[32], mine = { 0, count };
     int           depth = 0;
-    int32_t       rc = GRAFT_OK;
 
     for (int32_t step = ranks / 2; step > 0; step /= 2) {
         const int64_t     middle = mine.begin + (mine.end - mine.begin) / 2;
@@ -72,8 +71,7 @@ static int32_t sum_halves(const struct summing *s, int64_t count, int32_t ranks,
         GR_TRY(exchange_parts(s, rank ^ step, mine, other, 0, error));
         mine = all;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t sum_elements(const struct summing *s, int64_t count, graft_error *error)
@@ -83,17 +81,17 @@ static int32_t sum_elements(const struct summing *s, int64_t count, graft_error 
     int32_t           ranks = 1, rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0);
-    GR_TRY(gr_calls_begin(s->comm, error));
+    GR_TRY_DONE(gr_calls_begin(s->comm, error));
     if (n_ranks == 1) goto done;
-    GR_TRY(gr_calls_scratch(s->comm, (uint64_t)count * s->element, error));
+    GR_TRY_DONE(gr_calls_scratch(s->comm, (uint64_t)count * s->element, error));
     while (ranks <= n_ranks / 2) ranks *= 2;
     if (rank >= ranks) {
-        GR_TRY(exchange_parts(s, rank - ranks, all, none, 0, error));
+        GR_TRY_DONE(exchange_parts(s, rank - ranks, all, none, 0, error));
         rc = exchange_parts(s, rank - ranks, none, all, 0, error);
         goto done;
     }
-    if (rank + ranks < n_ranks) GR_TRY(exchange_parts(s, rank + ranks, none, all, 1, error));
-    GR_TRY(sum_halves(s, count, ranks, error));
+    if (rank + ranks < n_ranks) GR_TRY_DONE(exchange_parts(s, rank + ranks, none, all, 1, error));
+    GR_TRY_DONE(sum_halves(s, count, ranks, error));
     if (rank + ranks < n_ranks) rc = exchange_parts(s, rank + ranks, all, none, 0, error);
 done:
     return rc;

@@ -1,7 +1,6 @@
 /* Ranks that are threads of one process.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COMM_THREADS_H
-#define GR_COMM_THREADS_H
+#pragma once
 
 #include "graft_transport.h"
 
@@ -11,5 +10,3 @@ enum { GR_RANK_THREADS_MAX = 4096 };
  *  close(), which frees everything. \return OK; ERR_ARG (n_ranks); ERR_NOMEM. */
 int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports,
                                graft_error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * the cut edges (SuperGCN, section "Subgraph construction based on a hybrid of pre- and post-aggregation", Algorithm
  * 2).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COVER_COVER_H
-#define GR_COVER_COVER_H
+#pragma once
 
 #include "base/context.h"
 
@@ -47,5 +46,3 @@ const char *gr_cover_name(int32_t kind);
  *  sqrt(T + S)), in practice a small multiple of E. No recursion. */
 int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, enum gr_cover_kind kind,
                       uint8_t *source_in, uint8_t *target_in, int64_t *size, graft_error *error);
-
-#endif

@@ -104,9 +104,9 @@ int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cu
     struct gr_pool pool = { 0 };
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY(GR_POOL_NEW(context, &pool, g.target_degree, cut->n_targets, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, g.source_degree, cut->n_sources, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, g.single, cut->n_targets + cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, g.target_degree, cut->n_targets, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, g.source_degree, cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, g.single, cut->n_targets + cut->n_sources, error));
     count_degrees(&g);
     match_singles(&g);
     for (int64_t t = 0; t < cut->n_targets; t++) {

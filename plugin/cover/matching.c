@@ -135,10 +135,10 @@ static int32_t run_phases(const graft_context *context, const struct gr_cut *cut
     struct gr_pool pool = { 0 };
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->level, cut->n_sources, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, search.cursor, cut->n_sources, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, search.queue, cut->n_sources, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, search.path, cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &matching->pool, matching->level, cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, search.cursor, cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, search.queue, cut->n_sources, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, search.path, cut->n_sources, error));
     find_roots(&search, cut->n_sources);
     for (int phase = 0; find_levels(&search); phase++) {
         augment_roots(&search, 0);
@@ -155,7 +155,6 @@ int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut,
                          int32_t **target, graft_error *error)
 {
     const int64_t entries = cut->row_ptr[cut->n_targets];
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_POOL_NEW(context, pool, *begin, cut->n_sources + 2, error));
     GR_TRY(GR_POOL_NEW(context, pool, *target, entries, error));
@@ -165,15 +164,12 @@ int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut,
         for (int64_t e = cut->row_ptr[t]; e < cut->row_ptr[t + 1]; e++)
             (*target)[(*begin)[cut->source[e] + 1]++] = (int32_t)t;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                          graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *matching = (struct gr_matching){ 0 };
     GR_TRY(gr_cut_by_source(context, cut, &matching->pool, &matching->begin, &matching->target, error));
     GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_target, cut->n_targets, error));
@@ -181,9 +177,7 @@ int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut,
     for (int64_t t = 0; t < cut->n_targets; t++) matching->of_target[t] = -1;
     for (int64_t s = 0; s < cut->n_sources; s++) matching->of_source[s] = -1;
     GR_TRY(gr_matching_greedy(context, cut, matching, error));
-    GR_TRY(run_phases(context, cut, matching, error));
-done:
-    return rc;
+    return run_phases(context, cut, matching, error);
 }
 
 void gr_matching_fini(const graft_context *context, struct gr_matching *matching)

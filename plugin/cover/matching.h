@@ -1,7 +1,6 @@
 /* Maximum matchings between the targets and the sources of a cut.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_COVER_MATCHING_H
-#define GR_COVER_MATCHING_H
+#pragma once
 
 #include "base/memory.h"
 #include "cover/cover.h"
@@ -37,5 +36,3 @@ void    gr_matching_fini(const graft_context *context, struct gr_matching *match
  *  repeated edges it is a maximum matching. Needs only `begin` and `target`. */
 int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                            graft_error *error);
-
-#endif

@@ -50,13 +50,9 @@ static int32_t check_split(const struct gr_targets *d, int64_t first, graft_erro
 
 int32_t gr_dataset_check_targets(const struct gr_targets *targets, int64_t first, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_labels(targets, first, error));
     GR_TRY(check_float_values(targets, first, error));
-    rc = check_split(targets, first, error);
-done:
-    return rc;
+    return check_split(targets, first, error);
 }
 
 /* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */

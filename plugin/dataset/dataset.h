@@ -5,8 +5,7 @@
  * types.c  features of 16 and 8 bits as floats                    ranks.c   from slices to owners, and back
  * update.c new arrays
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DATASET_DATASET_H
-#define GR_DATASET_DATASET_H
+#pragma once
 
 #include "base/budget.h"
 #include "base/loan.h"
@@ -177,5 +176,3 @@ int32_t gr_dataset_take_features(struct gr_dataset *data, struct gr_new_data *ne
 void    gr_dataset_take_sparse(struct gr_dataset *data, struct gr_new_data *new);
 void    gr_dataset_take_targets(struct gr_dataset *data, const struct gr_new_data *new, struct gr_targets *now);
 void    gr_dataset_new_fini(struct gr_dataset *data, struct gr_new_data *new);
-
-#endif

@@ -54,14 +54,14 @@ static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, gra
     int                          given = a.data != NULL;
     int32_t                      rc = GRAFT_OK;
 
-    GR_TRY(gr_dataset_any(d, &given, error));
+    GR_TRY_DONE(gr_dataset_any(d, &given, error));
     if (!given) return GRAFT_OK;
     if (a.data == NULL && d->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", a.name);
     else if ((owned = gr_budget_new(d->budget, GR_USE_GRAPH, d->over->n_owned * a.bytes, 1, a.name, error)) == NULL)
         rc = GRAFT_ERR_NOMEM;
-    GR_TRY(gr_dataset_agree(d, rc, error));
-    GR_TRY(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
     gr_target_array_set(targets, i, owned, a.bytes);
 done:
     return rc;
@@ -78,14 +78,12 @@ static int32_t parcel_init(struct gr_dataset *d, const graft_csr *rows, struct p
 {
     const graft_graph *g = d->over;
     const int64_t      entries = g->n_slice > 0 ? gr_csr_entries(rows) : 0;
-    int32_t            rc = GRAFT_OK;
 
     GR_TRY(gr_route_init(&p->edges, g->comm, error));
     GR_TRY(GR_NEW(d->context, p->length, g->n_slice, error));
     GR_TRY(GR_NEW(d->context, p->packed, entries * (int64_t)sizeof(int64_t), error));
     for (int64_t i = 0; i < g->n_slice; i++) p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void parcel_fini(const struct gr_dataset *d, struct parcel *p)
@@ -116,30 +114,32 @@ int32_t gr_dataset_send_sparse(struct gr_dataset *d, const graft_csr *sparse, in
     };
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_dataset_any(d, &valued, error));
-    GR_TRY(gr_dataset_any(d, &wide, error));
+    GR_TRY_DONE(gr_dataset_any(d, &valued, error));
+    GR_TRY_DONE(gr_dataset_any(d, &wide, error));
     if (g->n_slice > 0 && (wide != (sparse->index_type == GRAFT_I64) || valued != (sparse->values != NULL)))
         rc =
             gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
     if (rc == GRAFT_OK) rc = parcel_init(d, sparse, &p, error);
     made->row_ptr = rc < 0 ? NULL : new_rows(d, stays, 8 * (g->n_owned + 1), "rows of sparse features", error);
     if (rc == GRAFT_OK && made->row_ptr == NULL) rc = GRAFT_ERR_NOMEM;
-    GR_TRY(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
     index = wide ? 8 : 4;
     args.from = p.length;
     args.to = made->row_ptr + 1;
-    GR_TRY(gr_graph_redistribute(d->over, &args, GR_OWN_FROM | GR_OWN_TO, error));
-    GR_TRY(gr_graph_route_edges(g, sparse->row_ptr, &p.edges, error));
+    GR_TRY_DONE(gr_graph_redistribute(d->over, &args, GR_OWN_FROM | GR_OWN_TO, error));
+    GR_TRY_DONE(gr_graph_route_edges(g, sparse->row_ptr, &p.edges, error));
     for (int64_t i = 0; i < g->n_owned; i++) made->row_ptr[i + 1] += made->row_ptr[i];
     entries = made->row_ptr[g->n_owned];
     made->col_idx = new_rows(d, stays, entries * index, "columns of sparse features", error);
     if (valued && made->col_idx != NULL)
         made->values = new_rows(d, stays, entries * 4, "values of sparse features", error);
     rc = made->col_idx == NULL || (valued && made->values == NULL) ? GRAFT_ERR_NOMEM : GRAFT_OK;
-    GR_TRY(gr_dataset_agree(d, rc, error));
-    GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->col_idx, index, p.packed, made->col_idx, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(
+        gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->col_idx, index, p.packed, made->col_idx, error));
     if (valued)
-        GR_TRY(gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->values, 4, p.packed, made->values, error));
+        GR_TRY_DONE(
+            gr_graph_send_edges(g, sparse->row_ptr, &p.edges, sparse->values, 4, p.packed, made->values, error));
     made->view = *sparse;
     made->view.n_rows = g->n_owned;
     made->view.index_type = wide ? GRAFT_I64 : GRAFT_I32;
@@ -187,9 +187,7 @@ int32_t gr_dataset_share_scale(const struct gr_dataset *d, const struct gr_featu
         (memcmp(*scale, given->scale, bytes) != 0 || memcmp(*scale + width, given->zero, bytes) != 0))
         rc = gr_fail(error, GRAFT_ERR_ARG, "feature_scale or feature_zero differs from rank %lld; expected equal ones",
                      (long long)first);
-    rc = gr_dataset_agree(d, rc, error);
-done:
-    return rc;
+    return gr_dataset_agree(d, rc, error);
 }
 
 /* All ranks have dense features of one type; a rank without rows takes the type and scale of the others. */
@@ -201,17 +199,17 @@ static int32_t agree_on_type(struct gr_dataset *d, graft_error *error)
     int64_t             first, type = f->x.dtype;
     int32_t             rc = GRAFT_OK;
 
-    GR_TRY(find_first_with_rows(d, &first, error));
-    GR_TRY(gr_comm_broadcast(d->over->comm, (int32_t)first, &type, sizeof type, error));
+    GR_TRY_DONE(find_first_with_rows(d, &first, error));
+    GR_TRY_DONE(gr_comm_broadcast(d->over->comm, (int32_t)first, &type, sizeof type, error));
     if (d->over->n_slice > 0 && f->x.dtype != type)
         rc = gr_fail(error, GRAFT_ERR_ARG, "features have dtype %d; expected %lld, which rank %lld has", f->x.dtype,
                      (long long)type, (long long)first);
     else if (type == GRAFT_U8 && d->feature_scale == NULL)
         rc = GR_BUDGET_NEW(d->budget, GR_USE_FEATURES, d->feature_scale, 2 * width, error);
-    GR_TRY(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
     f->x.dtype = (graft_dtype)type;
     if (type != GRAFT_U8) return GRAFT_OK;
-    GR_TRY(gr_dataset_share_scale(d, f, &scale, error));
+    GR_TRY_DONE(gr_dataset_share_scale(d, f, &scale, error));
     memcpy(d->feature_scale, scale, 2 * (uint64_t)width * sizeof *scale);
     f->scale = d->feature_scale;
     f->zero = d->feature_scale + width;
@@ -224,14 +222,12 @@ int32_t gr_dataset_new_features(struct gr_dataset *d, void **owned, graft_error 
 {
     const int64_t bytes = d->over->n_owned * d->given.n_features * gr_dtype_bytes(d->features.x.dtype);
     char         *memory = NULL;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(d->budget, (double)gr_block_bytes(bytes, 1), "features (of the owned vertices)", error));
     GR_TRY(GR_NEW(d->context, memory, bytes, error));
     gr_budget_charge(d->budget, GR_USE_FEATURES, gr_bytes(memory));
     *owned = memory;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_dataset_drop_features(struct gr_dataset *d, void **owned)
@@ -251,14 +247,12 @@ int32_t gr_dataset_send_features(const struct gr_dataset *d, const graft_dense *
 static int32_t take_dense(struct gr_dataset *d, graft_error *error)
 {
     graft_dense *f = &d->features.x;
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(agree_on_type(d, error));
     GR_TRY(gr_dataset_agree(d, gr_dataset_new_features(d, &d->owned, error), error));
     GR_TRY(gr_dataset_send_features(d, f, d->owned, error));
     *f = gr_dense_view(d->owned, f->dtype, d->over->n_owned, f->n_cols, f->n_cols);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_dataset_distribute(struct gr_dataset *d, struct gr_targets *now, graft_error *error)
@@ -267,12 +261,12 @@ int32_t gr_dataset_distribute(struct gr_dataset *d, struct gr_targets *now, graf
     int32_t rc = GRAFT_OK;
 
     if (d->over == NULL) return GRAFT_OK;
-    GR_TRY(gr_dataset_any(d, &sparse, error));
+    GR_TRY_DONE(gr_dataset_any(d, &sparse, error));
     if (sparse != (d->given.sparse_features != NULL))
         rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, but sparse on other ranks");
-    GR_TRY(gr_dataset_agree(d, rc, error));
-    GR_TRY(sparse ? take_sparse(d, error) : take_dense(d, error));
-    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY(take(d, now, i, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(sparse ? take_sparse(d, error) : take_dense(d, error));
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY_DONE(take(d, now, i, error));
     d->n = now->n = d->over->n_owned;
 done:
     return rc;

@@ -114,7 +114,6 @@ int32_t gr_dataset_read_targets(const struct gr_dataset *d, const graft_dataset 
 {
     const int64_t n = gr_dataset_host_rows(d), classes = d->given.n_classes;
     graft_dense   y = { .n_rows = n, .n_cols = classes, .dtype = GRAFT_F32, .stride = classes };
-    int32_t       rc = GRAFT_OK;
 
     if (given->float_targets != NULL) {
         GR_TRY(gr_struct_read(&y, sizeof y, given->float_targets, "dataset.float_targets", error));
@@ -130,8 +129,7 @@ int32_t gr_dataset_read_targets(const struct gr_dataset *d, const graft_dataset 
     targets->targets = given->targets;
     targets->split = given->split;
     targets->values = y.data;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- loans -------------------------------------------------------------------------------------------------------- */
@@ -189,16 +187,13 @@ static void lend_dataset(struct gr_dataset *d, const graft_csr *graph, const gra
 static int32_t read_edge_features(struct gr_dataset *d, graft_error *error)
 {
     const int64_t rows = d->over != NULL ? -1 : gr_csr_entries(&d->graph);
-    int32_t       rc = GRAFT_OK;
 
     if (d->given.edge_features == NULL)
         return gr_fail(error, GRAFT_ERR_OPTION, "option 'edge_features' is array, but the data set has none");
     GR_TRY(gr_struct_read(&d->edge_features, sizeof d->edge_features, d->given.edge_features, "dataset.edge_features",
                           error));
     d->given.edge_features = &d->edge_features;
-    rc = gr_dataset_check_edge_features(&d->edge_features, rows, d->threads, error);
-done:
-    return rc;
+    return gr_dataset_check_edge_features(&d->edge_features, rows, d->threads, error);
 }
 
 /* Copy the scale and zero of dense features. */
@@ -206,7 +201,6 @@ static int32_t take_types(struct gr_dataset *d, graft_error *error)
 {
     struct gr_features *f = &d->features;
     const int64_t       width = f->x.n_cols;
-    int32_t             rc = GRAFT_OK;
 
     d->feature_type = f->x.dtype;
     if (f->scale == NULL) return GRAFT_OK;
@@ -215,14 +209,12 @@ static int32_t take_types(struct gr_dataset *d, graft_error *error)
     memcpy(d->feature_scale + width, f->zero, (uint64_t)width * sizeof *f->zero);
     f->scale = d->feature_scale;
     f->zero = d->feature_scale + width;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets *targets, graft_error *error)
 {
     graft_csr graph = { 0 }, sparse = { 0 }; /* as given by the host */
-    int32_t   rc = GRAFT_OK;
 
     GR_TRY(check_flags(d, error));
     d->n = d->over != NULL ? d->over->n_slice : d->given.n_vertices;
@@ -247,8 +239,7 @@ int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets 
     }
     GR_TRY(gr_dataset_check_targets(targets, gr_dataset_first(d), error));
     lend_dataset(d, &graph, &sparse, targets);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_dataset_fini(struct gr_dataset *d)

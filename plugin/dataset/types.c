@@ -114,7 +114,6 @@ static int32_t check_scale(const struct gr_features *f, graft_error *error)
 int32_t gr_dataset_view_features(const graft_dataset *data, struct gr_features *f, graft_error *error)
 {
     graft_dense form;
-    int32_t     rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&f->x, sizeof f->x, data->features, "dataset.features", error));
     f->scale = data->feature_scale;
@@ -131,9 +130,8 @@ int32_t gr_dataset_view_features(const graft_dataset *data, struct gr_features *
                        "feature_scale is %s and feature_zero %s, but features have dtype %d; expected both with "
                        "GRAFT_U8 (5), and none with other types",
                        f->scale != NULL ? "given" : "null", f->zero != NULL ? "given" : "null", f->x.dtype);
-    if (f->scale != NULL) rc = check_scale(f, error);
-done:
-    return rc;
+    if (f->scale != NULL) return check_scale(f, error);
+    return GRAFT_OK;
 }
 
 int64_t gr_dataset_first_not_finite(const graft_dense *x, int64_t from, int64_t count)

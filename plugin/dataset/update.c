@@ -15,7 +15,6 @@ enum {
 static int32_t check_sparse(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     const graft_csr *x = &u->sparse;
-    int32_t          rc = GRAFT_OK;
 
     if (u->given.sparse_features == NULL && gr_dataset_host_rows(d) == 0) return GRAFT_OK;
     if (u->given.sparse_features == NULL)
@@ -28,16 +27,13 @@ static int32_t check_sparse(const struct gr_dataset *d, struct gr_new_data *u, g
                        (long long)d->given.n_features);
     u->lent_sparse = u->sparse;
     GR_TRY(gr_csr_widen(d->context, &u->sparse, "sparse_features", &u->row_ptr, error));
-    rc = gr_csr_check(x, "sparse_features", 0, d->threads, error);
-done:
-    return rc;
+    return gr_csr_check(x, "sparse_features", 0, d->threads, error);
 }
 
 static int32_t check_features(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     const graft_dataset *data = &u->given;
     const graft_dense   *x = &u->features.x;
-    int32_t              rc = GRAFT_OK;
 
     if (d->given.sparse_features != NULL) return check_sparse(d, u, error);
     u->features.x.stride = d->given.n_features;
@@ -49,9 +45,7 @@ static int32_t check_features(const struct gr_dataset *d, struct gr_new_data *u,
                        "features are %lld x %lld of dtype %d; the trainer was created with %lld x %lld of dtype %d",
                        (long long)x->n_rows, (long long)x->n_cols, x->dtype, (long long)gr_dataset_host_rows(d),
                        (long long)d->given.n_features, d->feature_type);
-    rc = gr_dataset_check_features(x, gr_dataset_first(d), d->threads, error);
-done:
-    return rc;
+    return gr_dataset_check_features(x, gr_dataset_first(d), d->threads, error);
 }
 
 /* Whether a target array is replaced: class targets and float targets have the same bit. */
@@ -66,7 +60,6 @@ static int32_t check_targets(const struct gr_dataset *d, const struct gr_targets
                              graft_error *error)
 {
     graft_dataset given = u->given;
-    int32_t       rc = GRAFT_OK;
 
     if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !d->regresses) given.float_targets = NULL;
     GR_TRY(gr_dataset_read_targets(d, &given, &u->targets, error));
@@ -85,15 +78,12 @@ static int32_t check_targets(const struct gr_dataset *d, const struct gr_targets
         if (a.data == NULL && u->targets.n > 0)
             return gr_fail(error, GRAFT_ERR_ARG, "%s: to be replaced, and null", a.name);
     }
-    rc = gr_dataset_check_targets(&u->targets, gr_dataset_first(d), error);
-done:
-    return rc;
+    return gr_dataset_check_targets(&u->targets, gr_dataset_first(d), error);
 }
 
 static int32_t check_edge_features(const struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     const int64_t rows = d->over != NULL ? -1 : gr_csr_entries(&d->graph);
-    int32_t       rc = GRAFT_OK;
 
     if (d->edge_features.size == 0)
         return gr_fail(error, GRAFT_ERR_STATE,
@@ -104,24 +94,19 @@ static int32_t check_edge_features(const struct gr_dataset *d, struct gr_new_dat
                           error));
     GR_TRY(gr_dataset_check_edge_features(&u->edge_features, rows, d->threads, error));
     if (u->edge_features.n_cols != d->edge_features.n_cols)
-        rc = gr_fail(error, GRAFT_ERR_ARG, "edge_features have %lld columns; the trainer was created with %lld",
-                     (long long)u->edge_features.n_cols, (long long)d->edge_features.n_cols);
-done:
-    return rc;
+        return gr_fail(error, GRAFT_ERR_ARG, "edge_features have %lld columns; the trainer was created with %lld",
+                       (long long)u->edge_features.n_cols, (long long)d->edge_features.n_cols);
+    return GRAFT_OK;
 }
 
 int32_t gr_dataset_check_new(const struct gr_dataset *d, const struct gr_targets *now, struct gr_new_data *u,
                              graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (u->what == 0 || (u->what & ~(uint32_t)ALL) != 0)
         return gr_fail(error, GRAFT_ERR_ARG, "what is 0x%x, expected some of GRAFT_UPDATE_... (0x%x)", u->what, ALL);
     if (u->what & GRAFT_UPDATE_FEATURES) GR_TRY(check_features(d, u, error));
     if (u->what & GRAFT_UPDATE_EDGE_FEATURES) GR_TRY(check_edge_features(d, u, error));
-    rc = check_targets(d, now, u, error);
-done:
-    return rc;
+    return check_targets(d, now, u, error);
 }
 
 /* *made[n] becomes the rows of the array in the order of the vertices. */
@@ -134,9 +119,9 @@ static int32_t arrange(const struct gr_dataset *d, const int64_t *row, const str
     int32_t       rc = GR_NEW(d->context, out, d->n * bytes, error);
 
     if (rc == GRAFT_OK && d->over != NULL && row != NULL) rc = GR_NEW(d->context, owned, d->n * bytes, error);
-    GR_TRY(gr_dataset_agree(d, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
     if (d->over != NULL)
-        GR_TRY(gr_dataset_send_rows(d, from, array->stride, bytes, owned != NULL ? owned : out, error));
+        GR_TRY_DONE(gr_dataset_send_rows(d, from, array->stride, bytes, owned != NULL ? owned : out, error));
     for (int64_t v = 0; v < d->n && row != NULL; v++)
         memcpy(out + v * bytes, (owned != NULL ? owned : from) + row[v] * stride, (uint64_t)bytes);
     *made = out;
@@ -150,8 +135,6 @@ done:
 int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, struct gr_new_data *u,
                                struct gr_targets *next, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
         const struct gr_target_array a = gr_target_array_of(&u->targets, i);
 
@@ -159,8 +142,7 @@ int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, s
         if (d->over != NULL || row != NULL) GR_TRY(arrange(d, row, &a, &u->made[i], error));
         gr_target_array_set(next, i, u->made[i] != NULL ? u->made[i] : a.data, u->made[i] != NULL ? a.bytes : a.stride);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_dataset_take_targets(struct gr_dataset *d, const struct gr_new_data *u, struct gr_targets *now)
@@ -192,27 +174,21 @@ int32_t gr_dataset_prepare_new(struct gr_dataset *d, int copied, struct gr_new_d
     if (d->over == NULL || (u->what & GRAFT_UPDATE_FEATURES) == 0 || d->given.features == NULL) return GRAFT_OK;
     if (d->features.x.dtype == GRAFT_U8) GR_TRY(gr_dataset_share_scale(d, &u->features, &u->scale, error));
     if (copied) rc = gr_dataset_new_features(d, &u->owned, error);
-    rc = gr_dataset_agree(d, rc, error);
-done:
-    return rc;
+    return gr_dataset_agree(d, rc, error);
 }
 
 static int32_t send_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     void *const owned = u->owned != NULL ? u->owned : d->owned;
-    int32_t     rc = GRAFT_OK;
 
     GR_TRY(gr_dataset_send_features(d, &u->features.x, owned, error));
     if (u->scale != NULL) take_scale(d, u->scale, u->scale + d->given.n_features);
     d->features.x.data = owned;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_dataset_take_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (d->over != NULL) {
         GR_TRY(send_features(d, u, error));
     } else {
@@ -220,8 +196,7 @@ int32_t gr_dataset_take_features(struct gr_dataset *d, struct gr_new_data *u, gr
         d->features.x = u->features.x;
     }
     gr_dataset_lend_features(d, &u->features.x);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_dataset_take_sparse(struct gr_dataset *d, struct gr_new_data *u)

@@ -1,7 +1,6 @@
 /* Dense products: the choice of a module, and the reference module.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DENSE_DENSE_H
-#define GR_DENSE_DENSE_H
+#pragma once
 
 #include "base/context.h"
 #include "graft_module.h"
@@ -27,5 +26,3 @@ int32_t gr_dense_choose_for(graft_context *context, graft_dtype type, const stru
 int32_t gr_dense_run(graft_context *context, const struct gr_module *module, const graft_gemm *gemm,
                      graft_error *error);
 int     gr_dense_verifies(const graft_context *context);
-
-#endif

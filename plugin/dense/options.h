@@ -1,7 +1,6 @@
 /* The options of dense products.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DENSE_OPTIONS_H
-#define GR_DENSE_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -26,5 +25,3 @@ static inline const struct gr_dense_options *gr_dense_options(const graft_contex
 {
     return gr_options_of(&context->options, &gr_dense_option_table);
 }
-
-#endif

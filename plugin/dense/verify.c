@@ -26,8 +26,6 @@ static double element_of(const graft_gemm *g, const float *array, int64_t i)
 
 static int32_t take_samples(graft_context *context, const graft_gemm *g, struct samples *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *s = (struct samples){ .count = g->m < SAMPLES ? g->m : SAMPLES };
     for (int64_t i = 0; i < s->count; i++) {
         uint32_t bits[4];
@@ -39,8 +37,7 @@ static int32_t take_samples(graft_context *context, const graft_gemm *g, struct 
     GR_TRY(GR_NEW(context, s->before, s->count * g->n, error));
     for (int64_t at = 0; at < s->count * g->n; at++)
         s->before[at] = element_of(g, g->c, s->row[at / g->n] * g->ldc + at % g->n);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* An element of A or B, as it is multiplied. */
@@ -114,8 +111,8 @@ int32_t gr_dense_run(graft_context *context, const struct gr_module *module, con
     int32_t        rc;
 
     if (!gr_dense_verifies(context)) return run_gemm(module, g, error);
-    GR_TRY(take_samples(context, g, &s, error));
-    GR_TRY(run_gemm(module, g, error));
+    GR_TRY_DONE(take_samples(context, g, &s, error));
+    GR_TRY_DONE(run_gemm(module, g, error));
     rc = compare_samples(g, &s, module->name, error);
 done:
     gr_free(context, s.before);

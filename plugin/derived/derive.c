@@ -31,12 +31,8 @@ static int32_t borrow_copy(struct gr_budget *budget, const graft_csr *like, int6
 
 int32_t gr_derived_transpose(struct gr_budget *budget, const graft_csr *csr, struct gr_csr *made, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(borrow_copy(budget, csr, csr->n_cols, gr_csr_entries(csr), error));
-    rc = gr_csr_transpose(budget->context, csr, made, error);
-done:
-    return rc;
+    return gr_csr_transpose(budget->context, csr, made, error);
 }
 
 /* Replace the matrix of the owned columns, whose bytes were borrowed. */
@@ -80,11 +76,11 @@ static int32_t make_symmetric(struct gr_graph_copy *copy, graft_error *error)
     int64_t           entries;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_transpose(budget, csr, &back, error));
-    GR_TRY(gr_derived_transpose(budget, &back.view, &there, error)); /* for sorted rows */
+    GR_TRY_DONE(gr_derived_transpose(budget, csr, &back, error));
+    GR_TRY_DONE(gr_derived_transpose(budget, &back.view, &there, error)); /* for sorted rows */
     entries = gr_csr_union_entries(&there.view, &back.view);
-    GR_TRY(borrow_copy(budget, csr, csr->n_rows, entries, error));
-    GR_TRY(gr_csr_union(budget->context, &there.view, &back.view, entries, &both, error));
+    GR_TRY_DONE(borrow_copy(budget, csr, csr->n_rows, entries, error));
+    GR_TRY_DONE(gr_csr_union(budget->context, &there.view, &back.view, entries, &both, error));
     replace_local(copy, &both);
 done:
     drop_borrowed(budget, &back);
@@ -98,8 +94,8 @@ static int32_t make_part_symmetric(const struct gr_derived *d, struct gr_graph_c
     struct gr_made_part made = { 0 };
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
 
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
-    GR_TRY(gr_part_symmetrize(d->context, d->data->over->comm, &copy->part, &made, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_part_symmetrize(d->context, d->data->over->comm, &copy->part, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
     gr_made_part_fini(d->context, &made);
@@ -112,9 +108,7 @@ static int32_t share_part(struct gr_derived *d, const struct gr_part *part, graf
     int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->share, d->data->over->comm->n_ranks, error);
 
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    rc = gr_graph_share(d->data->over, part, d->share, error);
-done:
-    return rc;
+    return gr_graph_share(d->data->over, part, d->share, error);
 }
 
 /* A loop at each vertex; its value may be the mean of its row. */
@@ -127,14 +121,12 @@ static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy,
                                              config->attention.edge_features > 0 && !config->attention.edge_array,
                                          .rest = d->data->over != NULL ? &copy->part.remote : NULL };
     struct gr_csr              looped = { 0 };
-    int32_t                    rc = GRAFT_OK;
 
     if (missing == 0) return GRAFT_OK;
     GR_TRY(borrow_copy(copy->budget, local, local->n_rows, gr_csr_entries(local) + missing, error));
     GR_TRY(gr_csr_add_self_loops(d->context, local, &value, &looped, error));
     replace_local(copy, &looped);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Rows are sorted, like those of all graphs that Graft makes: a transpose is sorted. */
@@ -142,7 +134,6 @@ static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *co
 {
     const int64_t places = gr_block_bytes(d->n, sizeof *d->row);
     struct gr_csr next = { 0 };
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(borrow_copy(copy->budget, &copy->part.local, d->n, gr_csr_entries(&copy->part.local), error));
     GR_TRY(gr_budget_borrow(copy->budget, places, "graph (the places of its vertices)", error));
@@ -153,8 +144,7 @@ static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *co
         GR_TRY(gr_derived_transpose(copy->budget, &copy->part.local, &next, error));
     }
     replace_local(copy, &next);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t put_part_in_order(const struct gr_derived *d, struct gr_graph_copy *copy, struct gr_links *links,
@@ -164,8 +154,8 @@ static int32_t put_part_in_order(const struct gr_derived *d, struct gr_graph_cop
     struct gr_made_part made = { 0 };
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error);
 
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
-    GR_TRY(gr_part_reorder(d->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_part_reorder(d->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
     gr_made_part_fini(d->context, &made);
@@ -174,14 +164,11 @@ done:
 
 static int32_t derive_alone(struct gr_derived *d, struct gr_graph_copy *copy, int first, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (d->config->data.symmetrize) GR_TRY(make_symmetric(copy, error));
     if (first) GR_TRY(gr_derived_order(d, &copy->part, NULL, error));
     if (d->config->data.self_loops) GR_TRY(add_loops(d, copy, error));
-    if (d->row != NULL) rc = put_in_order(d, copy, error);
-done:
-    return rc;
+    if (d->row != NULL) return put_in_order(d, copy, error);
+    return GRAFT_OK;
 }
 
 static int32_t derive_over_ranks(struct gr_derived *d, struct gr_graph_copy *copy, int first, graft_error *error)
@@ -192,14 +179,14 @@ static int32_t derive_over_ranks(struct gr_derived *d, struct gr_graph_copy *cop
     int64_t         bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    if (d->config->data.symmetrize) GR_TRY(make_part_symmetric(d, copy, error));
-    if (d->config->data.symmetrize && first) GR_TRY(share_part(d, &copy->part, error));
-    if (moves) GR_TRY(gr_links_init(d->context, comm, &copy->part.halo, &links, error));
+    if (d->config->data.symmetrize) GR_TRY_DONE(make_part_symmetric(d, copy, error));
+    if (d->config->data.symmetrize && first) GR_TRY_DONE(share_part(d, &copy->part, error));
+    if (moves) GR_TRY_DONE(gr_links_init(d->context, comm, &copy->part.halo, &links, error));
     bytes = gr_links_bytes(&links);
     gr_budget_charge(copy->budget, GR_USE_GRAPH, bytes);
-    if (first) GR_TRY(gr_derived_order(d, &copy->part, &links, error));
+    if (first) GR_TRY_DONE(gr_derived_order(d, &copy->part, &links, error));
     if (d->config->data.self_loops) rc = add_loops(d, copy, error);
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     if (d->row != NULL) rc = put_part_in_order(d, copy, &links, error);
 done:
     gr_links_fini(comm, &links);

@@ -6,8 +6,7 @@
  * order.c   the order of the vertices, and receptive fields    new_edges.c  other values of the edges
  * join.c    over ranks: the edges of a rank as one matrix      edge_features.c  rows of features of edges
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DERIVED_DERIVED_H
-#define GR_DERIVED_DERIVED_H
+#pragma once
 
 #include "dataset/dataset.h"
 #include "dgraph/part.h"
@@ -148,5 +147,3 @@ void      gr_derived_take_edges(struct gr_derived *derived, struct gr_new_edges 
 void      gr_derived_new_edges_fini(struct gr_derived *derived, struct gr_new_edges *edges);
 /** The matrix of all rows with the new values, before they are taken. */
 graft_csr gr_derived_new_graph(const struct gr_derived *derived, const struct gr_new_edges *edges);
-
-#endif

@@ -16,7 +16,6 @@ static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *
 {
     const int64_t entries = gr_csr_entries(&d->data->graph);
     int64_t      *numbers;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(copy->budget, (double)gr_block_bytes(entries, sizeof *numbers),
                            "graph (numbers of its entries)", error));
@@ -25,8 +24,7 @@ static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *
     copy->part.local = d->data->graph;
     copy->part.local.values = copy->made.local.values = numbers;
     copy->part.local.value_type = GRAFT_I64;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t *gr_derived_take_numbers(struct gr_graph_copy *copy)
@@ -88,9 +86,7 @@ static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *
         r->first[i] = next;
         next += r->length[i];
     }
-    rc = gr_dataset_send_rows(d->data, r->first, 8, 8, r->first_owned, error);
-done:
-    return rc;
+    return gr_dataset_send_rows(d->data, r->first, 8, 8, r->first_owned, error);
 }
 
 /* The numbers of the entries of owned rows as values of both matrices; the bits of is_cut are in the order of the host.
@@ -127,8 +123,8 @@ static int32_t number_over_ranks(struct gr_derived *d, struct gr_graph_copy *cop
     made->local.values = values;
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, values, remote, error);
     made->remote.values = rc == GRAFT_OK ? values : NULL;
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(number_slice_rows(d, features, &r, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(number_slice_rows(d, features, &r, error));
     fill_numbers(g, &r, made);
     copy->part = made->part;
 done:
@@ -173,15 +169,13 @@ static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budge
     const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route),
                   width = d->config->attention.edge_features;
     const double bytes = (double)(out + in) * (8 + 4 * (double)width);
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(budget, bytes, "graph (messages with features of edges)", error));
     GR_TRY(GR_NEW(d->context, a->asked, out + in, error));
     GR_TRY(GR_NEW(d->context, a->rows, (out + in) * width, error));
     a->asked_in = a->asked + out;
     a->rows_in = a->rows + out * width;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
@@ -197,23 +191,23 @@ static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *bu
     struct asked_rows a = { 0 };
     int32_t           rc = gr_route_init(&a.route, d->data->over->comm, error);
 
-    GR_TRY(gr_comm_agree(d->data->over->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(d->data->over->comm, rc, error));
     for (int64_t e = 0; e < entries; e++)
         if (numbers[e] >= 0) a.route.out[rank_of_entry(d, numbers[e]) + 1]++;
-    GR_TRY(gr_route_plan(&a.route, error));
-    GR_TRY(gr_comm_agree(d->data->over->comm, asked_rows_init(d, budget, &a, error), error));
+    GR_TRY_DONE(gr_route_plan(&a.route, error));
+    GR_TRY_DONE(gr_comm_agree(d->data->over->comm, asked_rows_init(d, budget, &a, error), error));
     for (int64_t e = 0; e < entries; e++) {
         const int32_t q = numbers[e] >= 0 ? rank_of_entry(d, numbers[e]) : -1;
 
         if (q >= 0) a.asked[gr_route_take(&a.route, q, 1)] = numbers[e] - d->first_entry[q];
     }
     gr_route_rewind(&a.route);
-    GR_TRY(gr_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
+    GR_TRY_DONE(gr_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
     for (int64_t i = 0; i < gr_route_n_in(&a.route); i++) {
         GR_ASSERT(a.asked_in[i] >= 0 && a.asked_in[i] < features->n_rows);
         copy_edge_row(features, a.asked_in[i], a.rows_in + i * width);
     }
-    GR_TRY(gr_route_return(&a.route, a.rows_in, a.rows, width * (int64_t)sizeof *a.rows, error));
+    GR_TRY_DONE(gr_route_return(&a.route, a.rows_in, a.rows, width * (int64_t)sizeof *a.rows, error));
     for (int64_t e = 0; e < entries; e++) {
         if (numbers[e] < 0) continue;
         memcpy(to + e * width, a.rows + gr_route_take(&a.route, rank_of_entry(d, numbers[e]), 1) * width,
@@ -247,7 +241,6 @@ static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *bu
                           const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
 {
     const int64_t width = d->config->attention.edge_features, entries = gr_csr_entries(csr);
-    int32_t       rc = GRAFT_OK;
 
     if (d->data->over != NULL) GR_TRY(fetch_rows(d, budget, numbers, entries, features, to, error));
     for (int64_t e = 0; e < entries && d->data->over == NULL; e++)
@@ -255,8 +248,7 @@ static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *bu
     for (int64_t row = 0; row < csr->n_rows; row++)
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++)
             if (numbers[e] == GR_NO_ENTRY) fill_loop(csr, row, e, width, to);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, const int64_t *numbers, graft_error *error)
@@ -266,9 +258,7 @@ int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, con
 
     d->whole.edge = d->edge;
     GR_TRY(gr_dataset_agree(d->data, rc, error));
-    rc = place_rows(d, d->budget, csr, numbers, &d->data->edge_features, d->edge, error);
-done:
-    return rc;
+    return place_rows(d, d->budget, csr, numbers, &d->data->edge_features, d->edge, error);
 }
 
 /* -- other features ----------------------------------------------------------------------------------------------- */
@@ -279,8 +269,8 @@ static int32_t number_again(struct gr_derived *d, struct gr_graph_copy *copy, co
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_number(d, copy, features, error));
-    GR_TRY(gr_derived_derive(d, copy, 0, error));
+    GR_TRY_DONE(gr_derived_number(d, copy, features, error));
+    GR_TRY_DONE(gr_derived_derive(d, copy, 0, error));
     if (d->data->over != NULL) {
         rc = GR_NEW(d->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
         if (rc == GRAFT_OK) gr_derived_join_values(&copy->part, *numbers);
@@ -302,8 +292,8 @@ int32_t gr_derived_new_edge_features(struct gr_derived *d, const graft_dense *fe
     int32_t              rc = GR_NEW(d->context, *made, count, error);
 
     gr_budget_init(&budget, d->context, INT64_MAX);
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
-    GR_TRY(number_again(d, &copy, features, &numbers, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(number_again(d, &copy, features, &numbers, error));
     rc = place_rows(d, &budget, &d->whole.a->csr, numbers, features, *made, error);
 done:
     gr_derived_copy_fini(&copy);

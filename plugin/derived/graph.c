@@ -35,15 +35,12 @@ void gr_derived_scale(struct gr_derived *d)
 
 static int32_t make_scales(struct gr_derived *d, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (d->config->normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->left, d->n, error));
     gr_derived_scale(d);
     d->whole.left = d->left;
     if (d->config->normalization == GR_NORMALIZE_SYMMETRIC) d->whole.right = d->left;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- matrices ----------------------------------------------------------------------------------------------------- */
@@ -65,9 +62,9 @@ static int32_t make_transpose(struct gr_derived *d, const graft_csr *csr, graft_
     int64_t           bytes;
     int32_t           rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_transpose(budget, csr, &turned, error));
+    GR_TRY_DONE(gr_derived_transpose(budget, csr, &turned, error));
     bytes = gr_csr_bytes(&turned);
-    GR_TRY(gr_derived_matrix(d->context, &turned, matrix, error));
+    GR_TRY_DONE(gr_derived_matrix(d->context, &turned, matrix, error));
     gr_budget_return(budget, bytes);
     gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_own_bytes(*matrix));
 done:
@@ -80,7 +77,7 @@ static int32_t find_symmetry(struct gr_derived *d, graft_error *error)
     const int64_t bytes = gr_block_bytes(d->n, sizeof *d->graph.part.local.row_ptr);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_borrow(d->budget, bytes, "graph (whether it is symmetric)", error));
+    GR_TRY_DONE(gr_budget_borrow(d->budget, bytes, "graph (whether it is symmetric)", error));
     rc = gr_csr_is_symmetric(d->context, &d->graph.part.local, &d->symmetric, error);
     gr_budget_return(d->budget, bytes);
 done:
@@ -92,28 +89,23 @@ static int32_t make_map(struct gr_derived *d, graft_error *error)
 {
     const int64_t             bytes = gr_edge_map_bytes(&d->whole.a->csr);
     const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_budget_check(d->budget, (double)bytes, "graph (the map of its transpose)", error));
     GR_TRY(gr_edge_map(d->whole.a, &map, error));
     gr_budget_charge(d->budget, GR_USE_GRAPH, bytes);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* In one process: the matrix of all rows, of the host's arrays if nothing was derived. */
 static int32_t make_matrix(struct gr_derived *d, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (!d->wish.predicts) GR_TRY(find_symmetry(d, error));
     if (d->graph.made.local.row_ptr == NULL)
         return gr_matrix_create(d->context, &d->graph.part.local, &d->whole.a, error);
     GR_TRY(gr_derived_matrix(d->context, &d->graph.made.local, &d->whole.a, error));
     gr_derived_charge(&d->graph);
     gr_budget_charge(d->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* For gradients, which go back along all edges. */
@@ -134,10 +126,10 @@ static int32_t make_whole(struct gr_derived *d, graft_error *error)
 
     if (d->data->over != NULL && !d->wish.reads_halo) return GRAFT_OK;
     if (d->config->attention.edge_array && d->data->over == NULL) numbers = gr_derived_take_numbers(&d->graph);
-    GR_TRY(d->data->over != NULL ? gr_derived_read_halo(d, &numbers, error) : make_matrix(d, error));
+    GR_TRY_DONE(d->data->over != NULL ? gr_derived_read_halo(d, &numbers, error) : make_matrix(d, error));
     if (d->config->attention.edge_array && d->data->over != NULL)
         gr_free(d->context, gr_derived_take_numbers(&d->graph));
-    if (d->config->attention.edge_array) GR_TRY(gr_derived_edge_features(d, &d->whole.a->csr, numbers, error));
+    if (d->config->attention.edge_array) GR_TRY_DONE(gr_derived_edge_features(d, &d->whole.a->csr, numbers, error));
     if (d->data->over == NULL) rc = make_backward(d, error);
 done:
     gr_free(d->context, numbers);
@@ -148,7 +140,6 @@ int32_t gr_derived_init(struct gr_derived *d, graft_error *error)
 {
     graft_graph *const over = d->data->over;
     const int64_t      n = d->n = d->data->n;
-    int32_t            rc = GRAFT_OK;
 
     d->whole = (struct gr_block){ .n_dst = n, .n_src = n, .n_seen = n, .vertex = over != NULL ? over->vertex : NULL };
     d->graph = (struct gr_graph_copy){ .budget = d->budget };
@@ -159,9 +150,7 @@ int32_t gr_derived_init(struct gr_derived *d, graft_error *error)
     if (d->config->attention.edge_array) GR_TRY(gr_derived_number(d, &d->graph, &d->data->edge_features, error));
     GR_TRY(gr_derived_derive(d, &d->graph, 1, error));
     GR_TRY(gr_dataset_agree(d->data, make_scales(d, error), error));
-    rc = make_whole(d, error);
-done:
-    return rc;
+    return make_whole(d, error);
 }
 
 void gr_derived_fini(struct gr_derived *d)
@@ -188,15 +177,13 @@ int64_t gr_derived_entries(const struct gr_derived *d, int64_t rows)
 static int32_t mask_layer(struct gr_derived *d, int32_t l, graft_error *error)
 {
     graft_csr part = d->whole.a->csr;
-    int32_t   rc = GRAFT_OK;
 
     GR_ASSERT(d->reach[l + 1] <= d->reach[l] && d->reach[l] <= d->n);
     part.n_rows = d->reach[l + 1];
     part.n_cols = d->reach[l];
     GR_TRY(gr_matrix_create(d->context, &part, &d->masked[l].a, error));
-    if (!d->wish.predicts) rc = make_transpose(d, &part, &d->masked[l].transpose, error);
-done:
-    return rc;
+    if (!d->wish.predicts) return make_transpose(d, &part, &d->masked[l].transpose, error);
+    return GRAFT_OK;
 }
 
 void gr_derived_blocks(struct gr_derived *d)
@@ -221,11 +208,9 @@ void gr_derived_blocks(struct gr_derived *d)
 int32_t gr_derived_mask(struct gr_derived *d, int32_t first_masked, graft_error *error)
 {
     const struct gr_config *config = d->config;
-    int32_t                 rc = GRAFT_OK;
 
     for (int32_t l = first_masked; l < config->n_layers && d->data->over == NULL && d->whole.a != NULL; l++)
         if (l >= config->gathers_from && d->reach[l + 1] < d->n) GR_TRY(mask_layer(d, l, error));
     gr_derived_blocks(d);
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -36,7 +36,6 @@ int32_t gr_derived_join(const struct gr_derived *d, int with_values, struct gr_c
     const int64_t         seen = d->n + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
     int64_t               at = 0;
-    int32_t               rc = GRAFT_OK;
 
     if (seen > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
@@ -53,8 +52,7 @@ int32_t gr_derived_join(const struct gr_derived *d, int with_values, struct gr_c
     }
     if (joined->values != NULL) gr_derived_join_values(part, joined->values);
     GR_ASSERT(gr_csr_is_valid(&joined->view));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* If values are numbers of entries, the matrix has no values, and the caller frees the numbers. */
@@ -67,8 +65,8 @@ static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error 
     const struct gr_edge_map *map;
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_derived_join(d, d->wish.uses_values || d->config->attention.edge_array, &joined, error));
-    GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
+    GR_TRY_DONE(gr_derived_join(d, d->wish.uses_values || d->config->attention.edge_array, &joined, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, kind, d->whole.n_seen, error));
     memset(kind + n, GR_ROW_HALO, (uint64_t)(d->whole.n_seen - n));
     for (int64_t row = 0; row < n; row++)
         if (remote->row_ptr[row] < remote->row_ptr[row + 1]) kind[row] = GR_ROW_BOUNDARY;
@@ -78,9 +76,9 @@ static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error 
         joined.values = NULL;
         joined.view.values = NULL;
     }
-    GR_TRY(gr_derived_matrix(d->context, &joined, &d->whole.a, error));
+    GR_TRY_DONE(gr_derived_matrix(d->context, &joined, &d->whole.a, error));
     if (!d->wish.predicts && d->config->kind->attends)
-        GR_TRY(gr_edge_map(d->whole.a, &map, error)); /* here, so that no epoch allocates */
+        GR_TRY_DONE(gr_edge_map(d->whole.a, &map, error)); /* here, so that no epoch allocates */
     gr_budget_charge(d->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
 done:
     gr_csr_fini(d->context, &joined);
@@ -95,14 +93,14 @@ static int32_t ask_vertices(struct gr_derived *d, graft_error *error)
     int64_t        *seen = NULL, *packed = NULL, bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_links_init(d->context, comm, &d->graph.part.halo, &links, error));
+    GR_TRY_DONE(gr_links_init(d->context, comm, &d->graph.part.halo, &links, error));
     bytes = links.send_start[comm->n_ranks] * (int64_t)sizeof *packed + gr_links_bytes(&links);
     rc = gr_budget_borrow(d->budget, bytes, "graph (vertices of other ranks)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, packed, links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, seen, d->whole.n_seen, error);
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     for (int64_t v = 0; v < d->n; v++) seen[v] = d->whole.vertex[v];
-    GR_TRY(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->n, sizeof *seen, error));
+    GR_TRY_DONE(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->n, sizeof *seen, error));
     d->whole.vertex = seen;
     gr_budget_return(d->budget, bytes);
 done:
@@ -113,11 +111,8 @@ done:
 
 int32_t gr_derived_read_halo(struct gr_derived *d, int64_t **numbers, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     d->whole.n_seen = d->n + d->graph.part.halo.count;
     GR_TRY(gr_dataset_agree(d->data, make_joined(d, numbers, error), error));
-    if (d->config->attention.dropout > 0 && !d->wish.predicts) rc = ask_vertices(d, error);
-done:
-    return rc;
+    if (d->config->attention.dropout > 0 && !d->wish.predicts) return ask_vertices(d, error);
+    return GRAFT_OK;
 }

@@ -55,8 +55,6 @@ static int32_t compare_slice(const struct gr_derived *d, const graft_csr *rows, 
 static int32_t read_edges(const struct gr_derived *d, const graft_csr *theirs, struct gr_new_edges *e,
                           graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "the values of the graph are to be replaced: it is null");
     GR_TRY(gr_struct_read(&e->graph, sizeof e->graph, theirs, "dataset.graph", error));
     GR_TRY(gr_csr_widen(d->context, &e->graph, "graph", &e->row_ptr, error));
@@ -66,15 +64,13 @@ static int32_t read_edges(const struct gr_derived *d, const graft_csr *theirs, s
     if (e->graph.values != NULL && e->graph.value_type != GRAFT_F32)
         return gr_fail(error, GRAFT_ERR_ARG, "the graph has values of dtype %d, expected GRAFT_F32 (1)",
                        e->graph.value_type);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t check_edges(const struct gr_derived *d, const graft_dataset *data, struct gr_new_edges *e,
                            graft_error *error)
 {
     const int64_t first = gr_dataset_first(d->data);
-    int32_t       rc = GRAFT_OK;
 
     if (d->data->over != NULL ? d->data->over->value_type == 0 : d->data->graph.values == NULL)
         return gr_fail(error, GRAFT_ERR_STATE,
@@ -82,9 +78,7 @@ static int32_t check_edges(const struct gr_derived *d, const graft_dataset *data
     if (d->data->over != NULL && d->data->over->n_slice == 0) return GRAFT_OK;
     GR_TRY(read_edges(d, data->graph, e, error));
     GR_TRY(d->data->over != NULL ? compare_slice(d, &e->graph, error) : compare_entries(d, &e->graph, error));
-    rc = gr_csr_check_entries(&e->graph, "graph", first, 0, d->data->threads, error);
-done:
-    return rc;
+    return gr_csr_check_entries(&e->graph, "graph", first, 0, d->data->threads, error);
 }
 
 /* Compute the values of an existing transpose from the new values of its original. */
@@ -105,8 +99,8 @@ static int32_t make_transpose(struct gr_derived *d, const graft_csr *csr, struct
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(d->budget, (double)bytes, "graph (its transpose)", error));
-    GR_TRY(gr_csr_transpose(d->context, csr, &turned, error));
+    GR_TRY_DONE(gr_budget_check(d->budget, (double)bytes, "graph (its transpose)", error));
+    GR_TRY_DONE(gr_csr_transpose(d->context, csr, &turned, error));
     rc = gr_derived_matrix(d->context, &turned, &e->a_transpose, error);
 done:
     gr_csr_fini(d->context, &turned);
@@ -117,7 +111,6 @@ done:
 static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_error *error)
 {
     graft_csr part;
-    int32_t   rc = GRAFT_OK;
 
     e->copy.part.local = e->graph;
     GR_TRY(gr_derived_derive(d, &e->copy, 0, error));
@@ -133,8 +126,7 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_
         part.n_cols = d->reach[l];
         GR_TRY(turn_values(d, &part, d->masked[l].transpose, &e->masked_turned[l], error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Check the memory for value arrays that were shared with the graph over ranks so far. */
@@ -162,9 +154,7 @@ static int32_t derive_over_ranks(struct gr_derived *d, struct gr_new_edges *e, g
     rc = GR_NEW(d->context, values, gr_csr_entries(&d->whole.a->csr), error);
     if (rc == GRAFT_OK) gr_derived_join_values(&e->copy.part, values);
     e->joined = values;
-    rc = gr_dataset_agree(d->data, rc, error);
-done:
-    return rc;
+    return gr_dataset_agree(d->data, rc, error);
 }
 
 int32_t gr_derived_new_edges(struct gr_derived *d, const graft_dataset *given, struct gr_new_edges **edges,
@@ -173,11 +163,11 @@ int32_t gr_derived_new_edges(struct gr_derived *d, const graft_dataset *given, s
     struct gr_new_edges *e = NULL;
     int32_t              rc = GR_NEW(d->context, e, 1, error);
 
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     *edges = e;
     gr_budget_init(&e->budget, d->context, INT64_MAX);
     e->copy.budget = &e->budget;
-    GR_TRY(gr_dataset_agree(d->data, check_edges(d, given, e, error), error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, check_edges(d, given, e, error), error));
     if (d->wish.uses_values) rc = d->data->over != NULL ? derive_over_ranks(d, e, error) : derive_alone(d, e, error);
 done:
     if (*edges == NULL) gr_free(d->context, e);

@@ -30,14 +30,12 @@ static int32_t reorder(struct gr_derived *d, int i, graft_error *error)
     const struct gr_target_array a = gr_target_array_of(d->wish.targets, i);
     const char                  *from = a.data;
     char                        *to;
-    int32_t                      rc = GRAFT_OK;
 
     if (from == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, to, d->n * a.bytes, error));
     for (int64_t v = 0; v < d->n; v++) memcpy(to + v * a.bytes, from + d->row[v] * a.stride, (uint64_t)a.bytes);
     gr_target_array_set(d->wish.targets, i, to, a.bytes);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Level 0: the training vertices, or the vertices of the list to predict. */
@@ -71,9 +69,9 @@ static int32_t search_ranks(const struct gr_derived *d, const struct gr_part *pa
     rc = gr_budget_check(d->budget, (double)(part->halo.count + told), "graph (the order of its vertices)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, out, part->halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, in, told, error);
-    GR_TRY(gr_dataset_agree(d->data, rc, error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     mark_halo(&part->remote, search, out);
-    GR_TRY(gr_links_tell(links, comm, out, in, 1, error));
+    GR_TRY_DONE(gr_links_tell(links, comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
         if (in[i]) search_add(search, links->place[i], hop);
 done:
@@ -89,7 +87,6 @@ static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, stru
 {
     const graft_csr *graph = part != NULL ? &part->local : NULL;
     const int32_t    n_layers = d->config->n_layers;
-    int32_t          rc = GRAFT_OK;
 
     find_first_level(d, search);
     d->reach[n_layers] = search->end = search->found;
@@ -107,20 +104,17 @@ static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, stru
         d->reach[l] = search->end;
         GR_ASSERT(search->end <= d->n);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t sum_reach(struct gr_derived *d, graft_error *error)
 {
-    double  rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
-    int32_t rc = GRAFT_OK;
+    double rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
 
     for (int32_t l = 0; l <= d->config->n_layers; l++) rows[l] = (double)d->reach[l];
     GR_TRY(gr_dataset_sum(d->data, rows, d->config->n_layers + 1, error));
     for (int32_t l = 0; l <= d->config->n_layers; l++) d->reach_of_all[l] = (int64_t)rows[l];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
@@ -163,15 +157,13 @@ static void drop_long_reach(struct gr_derived *d)
 static int32_t name_vertices(struct gr_derived *d, graft_error *error)
 {
     int64_t *vertex;
-    int32_t  rc = GRAFT_OK;
 
     d->whole.vertex = d->row;
     if (d->data->over == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, vertex, d->n, error));
     for (int64_t v = 0; v < d->n; v++) vertex[v] = d->data->over->vertex[d->row[v]];
     d->whole.vertex = vertex;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The order of option order, with the vertices that training needs first; `order` is [n], and is overwritten. */
@@ -180,7 +172,6 @@ static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const 
 {
     const int given = d->config->data.order == GR_ORDER_GIVEN || graph == NULL;
     int64_t  *row;
-    int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < d->n; v++) order[v] = v;
     GR_TRY(gr_budget_check(d->budget, given ? 0 : (double)gr_order_bytes(d->n),
@@ -192,19 +183,14 @@ static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const 
     d->row = row;
     GR_TRY(name_vertices(d, error));
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY(reorder(d, i, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t search_init(struct gr_derived *d, int64_t bytes, struct search *search, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_budget_borrow(d->budget, bytes, "graph (the order of its vertices)", error));
     GR_TRY(GR_NEW(d->context, search->queue, d->n, error));
-    rc = GR_NEW(d->context, search->hop, d->n, error);
-done:
-    return rc;
+    return GR_NEW(d->context, search->hop, d->n, error);
 }
 
 int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struct gr_links *links, graft_error *error)
@@ -216,10 +202,10 @@ int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struc
     int32_t          rc = GRAFT_OK;
     int              masks = d->wish.masks_rows;
 
-    GR_TRY(gr_dataset_agree(d->data, search_init(d, bytes, &search, error), error));
+    GR_TRY_DONE(gr_dataset_agree(d->data, search_init(d, bytes, &search, error), error));
     if (masks) {
-        GR_TRY(find_reach(d, part, links, &search, error));
-        GR_TRY(sum_reach(d, error));
+        GR_TRY_DONE(find_reach(d, part, links, &search, error));
+        GR_TRY_DONE(sum_reach(d, error));
         masks = reach_is_short(d);
     }
     for (int32_t l = 0; l <= d->config->n_layers && !masks; l++) reach_all(d, l);

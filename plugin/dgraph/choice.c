@@ -31,7 +31,6 @@ struct structure {
 static int32_t structure_init(const graft_graph *g, const graft_slice *slice, struct structure *s, graft_error *error)
 {
     const int64_t entries = g->share[g->comm->rank].n_edges;
-    int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(g->comm->n_ranks > 1);
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
@@ -50,8 +49,7 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
         s->train_mask[i] = slice->train_mask != NULL && slice->train_mask[i] != 0;
     }
     for (int64_t e = 0; e < entries; e++) s->column[e] = (int32_t)gr_csr_column(slice->rows, e);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void structure_fini(const graft_graph *g, struct structure *s)
@@ -67,7 +65,6 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
                                 graft_error *error)
 {
     int64_t before = 0;
-    int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
     GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
@@ -78,8 +75,7 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The seconds in which all ranks send this many bytes to all others: the best of a few tries, because other ranks may
@@ -87,8 +83,6 @@ done:
 static int32_t probe_network(const graft_graph *g, const struct structure *s, int64_t bytes, double *fastest,
                              graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *fastest = INFINITY;
     for (int i = 0; i < PROBES; i++) {
         double begin;
@@ -98,23 +92,20 @@ static int32_t probe_network(const graft_graph *g, const struct structure *s, in
         GR_TRY(gr_comm_alltoall(g->comm, s->probe_out, (uint64_t)bytes, s->probe_in, error));
         *fastest = fmin(*fastest, gr_seconds() - begin);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The bytes that a rank sends per second, and the latency of a message. */
 static int32_t measure_network(const graft_graph *g, const struct structure *s, double *bytes_per_second,
                                double *latency, graft_error *error)
 {
-    double  large = 0, small = 0;
-    int32_t rc = probe_network(g, s, s->block, &large, error);
+    double large = 0, small = 0;
 
-    GR_TRY(rc);
+    GR_TRY(probe_network(g, s, s->block, &large, error));
     if (g->division.compares) GR_TRY(probe_network(g, s, 8, &small, error));
     *bytes_per_second = (double)(s->block * (g->comm->n_ranks - 1)) / fmax(large, 1e-9);
     *latency = small / (g->comm->n_ranks - 1);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The cover of sent rows. */
@@ -137,8 +128,8 @@ int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *wo
     int32_t                    rc = GRAFT_OK;
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context, workload) };
-    GR_TRY(GR_NEW(context, width, hidden, error));
-    GR_TRY(gr_widths_spread(&workload->hidden, hidden, "option 'hidden'", "hidden layers", width, error));
+    GR_TRY_DONE(GR_NEW(context, width, hidden, error));
+    GR_TRY_DONE(gr_widths_spread(&workload->hidden, hidden, "option 'hidden'", "hidden layers", width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
@@ -261,15 +252,15 @@ int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partit
     int32_t               rc = structure_init(g, slice, &s, error);
 
     if (rc == GRAFT_OK && g->division.compares) rc = gr_grids_init(g, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(measure_network(g, &s, &bytes_per_second, &latency, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(measure_network(g, &s, &bytes_per_second, &latency, error));
     rates = gr_owner_rates_assumed(g->context, bytes_per_second);
-    if (g->division.compares) GR_TRY(gr_owner_measure_rates(g, slice, &rates, error));
-    GR_TRY(gather_structure(g, &s, method, error));
+    if (g->division.compares) GR_TRY_DONE(gr_owner_measure_rates(g, slice, &rates, error));
+    GR_TRY_DONE(gather_structure(g, &s, method, error));
     rc = g->comm->rank == 0 ? choose_owners(g, &s, method, &rates, latency, error) : gr_comm_attend(g->comm, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_broadcast(g->comm, 0, g->division.partition, sizeof g->division.partition, error));
-    if (g->division.compares) GR_TRY(gr_grids_share(g, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_broadcast(g->comm, 0, g->division.partition, sizeof g->division.partition, error));
+    if (g->division.compares) GR_TRY_DONE(gr_grids_share(g, error));
     if (method != GR_PARTITION_GIVEN)
         rc = gr_route_return(&s.root.rows, s.owner, g->slice.owner, sizeof *g->slice.owner, error);
 done:

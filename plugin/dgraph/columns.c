@@ -53,7 +53,6 @@ static int32_t allocate_matrices(graft_graph *g, const graft_csr *like, const in
                                  graft_error *error)
 {
     const int64_t n = g->n_owned;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_csr_init(g->context, &g->local, like, n, n, local[n], error));
     GR_TRY(gr_csr_init(g->context, &g->remote, like, n, g->part.halo.count, remote[n], error));
@@ -61,8 +60,7 @@ static int32_t allocate_matrices(graft_graph *g, const graft_csr *like, const in
     memcpy(g->remote.row_ptr, remote, (uint64_t)(n + 1) * sizeof *remote);
     g->part.local = g->local.view;
     g->part.remote = g->remote.view;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_graph_split(graft_graph *g, const int64_t *row_ptr, const int64_t *columns, const void *values,
@@ -76,13 +74,13 @@ int32_t gr_graph_split(graft_graph *g, const int64_t *row_ptr, const int64_t *co
     int64_t *local = NULL, *remote = NULL;
     int32_t *column = NULL, rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(g->context, column, entries, error));
-    GR_TRY(GR_NEW(g->context, local, n + 1, error));
-    GR_TRY(GR_NEW(g->context, remote, n + 1, error));
+    GR_TRY_DONE(GR_NEW(g->context, column, entries, error));
+    GR_TRY_DONE(GR_NEW(g->context, local, n + 1, error));
+    GR_TRY_DONE(GR_NEW(g->context, remote, n + 1, error));
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t e = 0; e < entries; e++) column[e] = local_column(map, columns[e]);
     point_rows(g, row_ptr, column, local, remote);
-    GR_TRY(allocate_matrices(g, &like, local, remote, error));
+    GR_TRY_DONE(allocate_matrices(g, &like, local, remote, error));
     fill_matrices(g, row_ptr, column, &like, threads);
     rc = note_cut(g, column, entries, error);
 done:

@@ -34,7 +34,6 @@ static int32_t collect_columns(const graft_graph *g, const int64_t *columns, int
 {
     const int64_t n = g->n_owned;
     int64_t       count = 0;
-    int32_t       rc = GRAFT_OK;
 
     if (n > 0 && g->vertex[n - 1] - g->vertex[0] == n - 1) {
         map->first = g->vertex[0];
@@ -46,16 +45,12 @@ static int32_t collect_columns(const graft_graph *g, const int64_t *columns, int
         if (columns[e] < map->first || columns[e] >= map->end) map->vertex[put++] = columns[e];
     map->count = count;
     GR_TRY(gr_sort_unique(g->context, map->vertex, g->n_vertices - 1, &map->count, error));
-    GR_TRY(GR_NEW(g->context, map->local, map->count, error));
-done:
-    return rc;
+    return GR_NEW(g->context, map->local, map->count, error);
 }
 
 static int32_t inquiry_init(const graft_graph *g, const struct gr_column_map *map, struct inquiry *q,
                             graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_route_init(&q->route, g->comm, error));
     GR_TRY(GR_NEW(g->context, q->base, g->comm->n_ranks, error));
     GR_TRY(GR_NEW(g->context, q->homes, map->count, error));
@@ -63,8 +58,7 @@ static int32_t inquiry_init(const graft_graph *g, const struct gr_column_map *ma
         while (map->vertex[i] >= g->first[p + 1]) p++;
         q->route.out[p + 1]++;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void answer_requests(const graft_graph *g, struct inquiry *q)
@@ -91,9 +85,7 @@ static int32_t request_homes(const graft_graph *g, const struct gr_column_map *m
     GR_TRY(gr_comm_agree(g->comm, rc, error));
     GR_TRY(gr_route_send(&q->route, map->vertex, q->request, sizeof *q->request, error));
     answer_requests(g, q);
-    rc = gr_route_return(&q->route, q->reply, q->homes, sizeof *q->reply, error);
-done:
-    return rc;
+    return gr_route_return(&q->route, q->reply, q->homes, sizeof *q->reply, error);
 }
 
 /* Number the vertices of other ranks: sorted by owner, and by place because places ascend with vertices. */
@@ -112,8 +104,8 @@ static int32_t number_halo(const graft_graph *g, const struct home *home, struct
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "the rows of a rank gather from %lld vertices of other ranks, expected at most %d",
                        (long long)halo->count, INT32_MAX);
-    GR_TRY(GR_NEW(g->context, halo->place, halo->count, error));
-    GR_TRY(GR_NEW(g->context, next, g->comm->n_ranks, error));
+    GR_TRY_DONE(GR_NEW(g->context, halo->place, halo->count, error));
+    GR_TRY_DONE(GR_NEW(g->context, next, g->comm->n_ranks, error));
     memcpy(next, halo->start, (uint64_t)g->comm->n_ranks * sizeof *next);
     for (int64_t i = 0; i < map->count; i++) {
         if (home[i].owner == me) {
@@ -136,8 +128,8 @@ int32_t gr_column_map_init(graft_graph *g, const int64_t *columns, int64_t n_edg
     int32_t        rc = collect_columns(g, columns, n_edges, map, error);
 
     if (rc == GRAFT_OK) rc = inquiry_init(g, map, &inquiry, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(request_homes(g, map, &inquiry, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(request_homes(g, map, &inquiry, error));
     rc = number_halo(g, inquiry.homes, map, &g->part.halo, error);
     rc = gr_comm_agree(g->comm, rc, error);
 done:

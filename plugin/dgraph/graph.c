@@ -20,7 +20,6 @@ struct slice_record {
 int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
 {
     const graft_csr *rows = slice->rows;
-    int32_t          rc = GRAFT_OK;
 
     if (slice->n_vertices < 0 || slice->first_row < 0)
         return gr_fail(error, GRAFT_ERR_ARG, "slice: n_vertices is %lld and first_row is %lld, expected at least 0",
@@ -32,8 +31,7 @@ int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, g
                        "slice: rows is %lld x %lld and begins at row %lld, expected a slice of %lld x %lld",
                        (long long)rows->n_rows, (long long)rows->n_cols, (long long)slice->first_row,
                        (long long)slice->n_vertices, (long long)slice->n_vertices);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static struct slice_record record_of(const graft_slice *slice)
@@ -82,7 +80,7 @@ static int32_t check_slice_range(const struct slice_record *r, int32_t p, int32_
  * nor does the type of values on a rank without edges. */
 static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_error *error)
 {
-    int32_t with_rows = -1, with_values = -1, rc = GRAFT_OK;
+    int32_t with_rows = -1, with_values = -1;
     int64_t end = 0;
 
     for (int32_t p = 0; p < n_ranks; p++) {
@@ -99,8 +97,7 @@ static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_erro
             GR_TRY(compare_numbers("the type of values", with_values, r[with_values].value_type, p, r[p].value_type,
                                    error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct slice_record **records,
@@ -108,7 +105,6 @@ static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct s
 {
     const graft_context *context = g->context;
     const int64_t        n_ranks = g->comm->n_ranks;
-    int32_t              rc = GRAFT_OK;
 
     g->n_vertices = slice->n_vertices;
     g->n_slice = slice->rows != NULL ? slice->rows->n_rows : 0;
@@ -118,9 +114,7 @@ static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct s
     GR_TRY(gr_route_init(&g->slice.route, g->comm, error));
     GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, g->slice.owner, g->n_slice, error));
-    GR_TRY(GR_NEW(context, g->slice.packed, g->n_slice, error));
-done:
-    return rc;
+    return GR_NEW(context, g->slice.packed, g->n_slice, error);
 }
 
 /* Gather the records of all slices, and check that the slices make up one graph. */
@@ -130,11 +124,11 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
     const int32_t        n_ranks = g->comm->n_ranks;
     int32_t              rc = allocate_graph(g, slice, &records, error);
 
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_options_compare(g->context, g->comm, gr_graph_option_bits(g->context), error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_options_compare(g->context, g->comm, gr_graph_option_bits(g->context), error));
     if (g->comm->rank == 0) gr_options_report(g->context, gr_graph_option_bits(g->context), n_ranks);
-    GR_TRY(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
-    GR_TRY(check_records(records, n_ranks, error));
+    GR_TRY_DONE(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
+    GR_TRY_DONE(check_records(records, n_ranks, error));
     for (int32_t p = 0; p < n_ranks; p++) {
         g->share[p].n_slice = records[p].n_rows;
         g->share[p].n_edges = records[p].n_edges;
@@ -173,22 +167,18 @@ static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
 /* The destination of each row, and its place among the packed rows. */
 static int32_t route_rows(graft_graph *g, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int64_t i = 0; i < g->n_slice; i++) g->slice.route.out[g->slice.owner[i] + 1]++;
     GR_TRY(gr_route_plan(&g->slice.route, error));
     for (int64_t i = 0; i < g->n_slice; i++) g->slice.packed[i] = gr_route_take(&g->slice.route, g->slice.owner[i], 1);
     gr_route_rewind(&g->slice.route);
     g->n_owned = gr_route_n_in(&g->slice.route);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
     const int64_t n_out = gr_route_n_out(&p->edges), n_in = gr_route_n_in(&p->edges);
-    int32_t       rc = GRAFT_OK;
 
     if (g->n_owned > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank would own %lld vertices, expected at most %d",
@@ -200,9 +190,7 @@ static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error
     GR_TRY(GR_NEW(g->context, p->col, n_out, error));
     GR_TRY(GR_NEW(g->context, p->col_in, n_in, error));
     GR_TRY(GR_NEW(g->context, p->value, n_out * bytes, error));
-    GR_TRY(GR_NEW(g->context, p->value_in, n_in * bytes, error));
-done:
-    return rc;
+    return GR_NEW(g->context, p->value_in, n_in * bytes, error);
 }
 
 /* Columns are sent as int64: the index types of the ranks may differ. */
@@ -225,17 +213,17 @@ static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row
     const int64_t *row_ptr = slice->rows != NULL ? slice->rows->row_ptr : NULL;
     int32_t        rc = gr_route_init(&p->edges, g->comm, error);
 
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(route_rows(g, error));
-    GR_TRY(gr_graph_route_edges(g, row_ptr, &p->edges, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(route_rows(g, error));
+    GR_TRY_DONE(gr_graph_route_edges(g, row_ptr, &p->edges, error));
     rc = allocate_parcel(g, p, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     pack_rows(g, slice, p);
-    GR_TRY(gr_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
-    GR_TRY(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
+    GR_TRY_DONE(gr_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
+    GR_TRY_DONE(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
     if (g->value_type != 0)
-        GR_TRY(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
-                                   gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
+        GR_TRY_DONE(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
+                                        gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
     for (int64_t i = 0; i < g->n_owned; i++) {
         g->vertex[i] = p->row_in[i].vertex;
         p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].n_edges;
@@ -273,15 +261,15 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     struct gr_column_map map = { 0 };
     int32_t              rc = GRAFT_OK;
 
-    GR_TRY(join_slices(g, slice, error));
+    GR_TRY_DONE(join_slices(g, slice, error));
     if (g->value_type != 0) g->slice.digest = gr_slice_digest(slice->rows);
-    GR_TRY(gr_owner_find(g, slice, error));
-    GR_TRY(deliver_rows(g, slice, &parcel, error));
-    GR_TRY(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
+    GR_TRY_DONE(gr_owner_find(g, slice, error));
+    GR_TRY_DONE(deliver_rows(g, slice, &parcel, error));
+    GR_TRY_DONE(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &map, error);
     if (rc == GRAFT_OK) rc = keep_slice_rows(g, slice, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_graph_share(g, &g->part, g->share, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_graph_share(g, &g->part, g->share, error));
     if (gr_graph_is_in_place(g)) {
         gr_free(g->context, g->slice.row_ptr);
         g->slice.row_ptr = NULL;
@@ -309,8 +297,8 @@ int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const stru
         made->division.workload = *workload;
         made->references = 1;
     }
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(distribute(made, slice, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(distribute(made, slice, error));
     GR_ASSERT(gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
     *graph = made;
     made = NULL;

@@ -6,8 +6,7 @@
  * part.h    parts derived from the part of a graph           redistribute.c  rows between slices and owners
  * values.c  new values of the edges                          explain.c       a table of the parts
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DGRAPH_GRAPH_H
-#define GR_DGRAPH_GRAPH_H
+#pragma once
 
 #include "base/dtype.h"
 #include "comm/route.h"
@@ -178,5 +177,3 @@ int32_t gr_graph_share(const graft_graph *graph, const struct gr_part *part, str
 int32_t gr_graph_info(const graft_graph *graph, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error);
 void    gr_graph_explain(const graft_graph *graph, const struct gr_share *share, char *text, uint64_t capacity);
-
-#endif

@@ -23,14 +23,10 @@ int32_t gr_grids_init(graft_graph *g, graft_error *error)
 
 int32_t gr_grids_share(graft_graph *g, graft_error *error)
 {
-    int32_t rc = gr_comm_broadcast(g->comm, 0, g->division.choices,
-                                   (uint64_t)g->division.n_choices * sizeof *g->division.choices, error);
-
-    GR_TRY(rc);
+    GR_TRY(gr_comm_broadcast(g->comm, 0, g->division.choices,
+                             (uint64_t)g->division.n_choices * sizeof *g->division.choices, error));
     GR_TRY(gr_comm_broadcast(g->comm, 0, &g->division.n_linked, sizeof g->division.n_linked, error));
-    rc = gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
-done:
-    return rc;
+    return gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
 }
 
 /* -- rows between parts: minimum vertex covers -------------------------------------------------------------------- */
@@ -52,18 +48,18 @@ static int32_t cut_edges_init(const graft_context *context, const struct gr_slic
     int64_t *count = NULL, most = 0;
     int32_t  rc = GR_NEW(context, count, parts, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     for (int64_t v = 0; v < whole->rows->n_rows; v++)
         for (int64_t e = whole->rows->row_ptr[v]; e < whole->rows->row_ptr[v + 1]; e++)
             count[owner[v]] += owner[v] != owner[gr_csr_column(whole->rows, e)];
     for (int32_t p = 0; p < parts; p++) most = count[p] > most ? count[p] : most;
-    GR_TRY(GR_NEW(context, cut->begin, (int64_t)parts + 2, error));
-    GR_TRY(GR_NEW(context, cut->target, most, error));
-    GR_TRY(GR_NEW(context, cut->source, most, error));
-    GR_TRY(GR_NEW(context, cut->row_ptr, most + 1, error));
-    GR_TRY(GR_NEW(context, cut->compact, most, error));
-    GR_TRY(GR_NEW(context, cut->number, whole->rows->n_rows, error));
-    GR_TRY(GR_NEW(context, cut->in[0], most, error));
+    GR_TRY_DONE(GR_NEW(context, cut->begin, (int64_t)parts + 2, error));
+    GR_TRY_DONE(GR_NEW(context, cut->target, most, error));
+    GR_TRY_DONE(GR_NEW(context, cut->source, most, error));
+    GR_TRY_DONE(GR_NEW(context, cut->row_ptr, most + 1, error));
+    GR_TRY_DONE(GR_NEW(context, cut->compact, most, error));
+    GR_TRY_DONE(GR_NEW(context, cut->number, whole->rows->n_rows, error));
+    GR_TRY_DONE(GR_NEW(context, cut->in[0], most, error));
     rc = GR_NEW(context, cut->in[1], most, error);
 done:
     gr_free(context, count);
@@ -141,9 +137,9 @@ static int32_t measure_covers(const graft_context *context, const struct gr_slic
     int64_t                        *row = NULL, *begin = NULL;
     int32_t                         rc = cut_edges_init(context, whole, measure->parts, owner, &cut, error);
 
-    GR_TRY(rc);
-    GR_TRY(GR_NEW(context, row, whole->rows->n_rows, error));
-    GR_TRY(GR_NEW(context, begin, (int64_t)measure->parts + 2, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(context, row, whole->rows->n_rows, error));
+    GR_TRY_DONE(GR_NEW(context, begin, (int64_t)measure->parts + 2, error));
     for (int64_t v = 0; v < whole->rows->n_rows; v++) begin[owner[v] + 2]++;
     for (int32_t p = 0; p < measure->parts; p++) begin[p + 2] += begin[p + 1];
     for (int64_t v = 0; v < whole->rows->n_rows; v++) row[begin[owner[v] + 1]++] = v;
@@ -156,7 +152,7 @@ static int32_t measure_covers(const graft_context *context, const struct gr_slic
             int64_t rows = 0;
 
             if (cut.begin[q] == cut.begin[q + 1]) continue;
-            GR_TRY(count_cover_rows(context, &cut, cut.begin[q], cut.begin[q + 1], kind, &rows, error));
+            GR_TRY_DONE(count_cover_rows(context, &cut, cut.begin[q], cut.begin[q + 1], kind, &rows, error));
             measure->part[p].received[GR_ROWS_LEAST] += rows;
             measure->part[q].sent[GR_ROWS_LEAST] += rows;
             measure->rows[GR_ROWS_LEAST] += rows;
@@ -240,8 +236,8 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     double                      held;
     int32_t                     rc = gr_partition_measure_init(g->context, &measure, whole, parts, owner, error);
 
-    GR_TRY(rc);
-    GR_TRY(measure_covers(g->context, whole, owner, &measure, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(measure_covers(g->context, whole, owner, &measure, error));
     cost.rows = GR_ROWS_LEAST;
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
     held = group_bytes(g, &measure);
@@ -315,11 +311,11 @@ static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *que
     struct gr_grid_choice together;
     int32_t               rc = make_parts(g, question, choice, parts, made, error);
 
-    GR_TRY(rc);
-    GR_TRY(measure_choice(g, question->whole, question->costs, parts, choice, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(measure_choice(g, question->whole, question->costs, parts, choice, error));
     if (choice->columns > 1 || question->owner == NULL || question->method == GR_PARTITION_GIVEN) goto done;
     together = *choice;
-    GR_TRY(measure_choice(g, question->whole, question->costs, question->owner, &together, error));
+    GR_TRY_DONE(measure_choice(g, question->whole, question->costs, question->owner, &together, error));
     if (together.seconds > choice->seconds) goto done;
     *choice = together;
     memcpy(parts, question->owner, (size_t)g->n_vertices * sizeof *parts);
@@ -336,8 +332,8 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
     int32_t                   *parts = NULL;
     int32_t                    rc = GR_NEW(g->context, parts, g->n_vertices, error);
 
-    GR_TRY(rc);
-    GR_TRY(count_linked(g, question->whole, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(count_linked(g, question->whole, error));
     for (int32_t c = 1, i = 0; c <= g->comm->n_ranks; c++) {
         struct gr_grid_choice *choice = &g->division.choices[i];
 
@@ -345,7 +341,7 @@ int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question,
         GR_ASSERT(i < g->division.n_choices);
         i++;
         choice->columns = c;
-        GR_TRY(predict_choice(g, question, choice, parts, &made, error));
+        GR_TRY_DONE(predict_choice(g, question, choice, parts, &made, error));
         if (choice->is_limited || (best != NULL && choice->seconds >= best->seconds)) continue;
         best = choice;
         *why = made;

@@ -12,7 +12,6 @@ static int32_t list_neighbours(graft_halo *h, graft_error *error)
 {
     const int64_t *in = h->rows.halo->start, *out = h->rows.links.send_start;
     const int32_t  n_ranks = h->graph->comm->n_ranks;
-    int32_t        rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(h->context, h->neighbour, n_ranks, error));
     GR_TRY(GR_NEW(h->context, h->receive_start, (int64_t)n_ranks + 1, error));
@@ -23,20 +22,15 @@ static int32_t list_neighbours(graft_halo *h, graft_error *error)
         h->receive_start[h->n_neighbours] = in[q + 1];
         h->send_start[h->n_neighbours] = out[q + 1];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The local allocations, and the buffer for the numbers of the sent vertices. */
 static int32_t allocate_halo(graft_halo *h, int64_t **packed, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(h->context, *packed, h->rows.links.send_start[h->graph->comm->n_ranks], error));
     GR_TRY(GR_NEW(h->context, h->vertex, h->rows.halo->count, error));
-    rc = list_neighbours(h, error);
-done:
-    return rc;
+    return list_neighbours(h, error);
 }
 
 static int32_t make_halo(graft_halo *h, graft_error *error)
@@ -45,12 +39,12 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
     int64_t        *packed = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_options_compare(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
-    GR_TRY(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
+    GR_TRY_DONE(gr_options_compare(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
+    GR_TRY_DONE(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
     rc = allocate_halo(h, &packed, error);
     if (rc == GRAFT_OK)
         rc = gr_outcome_init(&h->outcome, comm, h->rows.messages.channel + 1, "a pass of a halo", error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     h->rows.messages.outcome = &h->outcome;
     rc = gr_links_ask(&h->rows.links, comm, h->graph->vertex, packed, h->vertex, sizeof *h->vertex, error);
 done:
@@ -68,8 +62,8 @@ int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error
         made->graph = graph;
         graph->references++;
     }
-    GR_TRY(gr_comm_agree(graph->comm, rc, error));
-    GR_TRY(make_halo(made, error));
+    GR_TRY_DONE(gr_comm_agree(graph->comm, rc, error));
+    GR_TRY_DONE(make_halo(made, error));
     made->next = graph->users.halos;
     graph->users.halos = made;
     *halo = made;
@@ -133,7 +127,6 @@ int32_t gr_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *err
     const struct gr_part *part = &h->graph->part;
     const int64_t         n_cols = part->local.n_cols + part->halo.count;
     const int64_t         entries = gr_csr_entries(&part->local) + gr_csr_entries(&part->remote);
-    int32_t               rc = GRAFT_OK;
 
     *matrix = &h->matrix.view;
     if (h->matrix.row_ptr != NULL) return GRAFT_OK;
@@ -144,8 +137,7 @@ int32_t gr_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *err
                        (long long)part->local.n_cols, (long long)part->halo.count);
     GR_TRY(gr_csr_init(h->context, &h->matrix, &part->local, part->local.n_rows, n_cols, entries, error));
     for (int64_t row = 0; row < part->local.n_rows; row++) join_row(h, row);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_halo_take_values(graft_halo *h)

@@ -1,7 +1,6 @@
 /* The halo of a graph as an object of the host: exchanges of its rows, and the rows of this rank as one matrix.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DGRAPH_HALO_H
-#define GR_DGRAPH_HALO_H
+#pragma once
 
 #include "dgraph/graph.h"
 #include "graft_halo.h"
@@ -48,5 +47,3 @@ static inline int gr_halo_has_begun(const graft_halo *halo)
  *  checks on this rank, is OK. Collective. \return as graft_halo_api. */
 int32_t gr_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);
 int32_t gr_halo_end(graft_halo *halo, graft_error *error);
-
-#endif

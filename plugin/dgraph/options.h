@@ -1,7 +1,6 @@
 /* The options of graphs over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DGRAPH_OPTIONS_H
-#define GR_DGRAPH_OPTIONS_H
+#pragma once
 
 #include "halo/options.h"
 
@@ -42,5 +41,3 @@ static inline const struct gr_dgraph_options *gr_dgraph_options(const graft_cont
 {
     return gr_options_of(&context->options, &gr_dgraph_option_table);
 }
-
-#endif

@@ -27,15 +27,13 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
 static int32_t find_comparison(graft_graph *graph, graft_error *error)
 {
     const char *why = graph->division.workload.shares_rows;
-    int32_t     rc = GRAFT_OK;
 
     if (gr_dgraph_options(graph->context)->parallel.word != GR_PARALLEL_AUTO || graph->comm->n_ranks == 1)
         return GRAFT_OK;
     if (why != NULL) snprintf(graph->division.shares_rows, sizeof graph->division.shares_rows, "%s", why);
     GR_TRY(gr_comm_broadcast(graph->comm, 0, graph->division.shares_rows, sizeof graph->division.shares_rows, error));
     graph->division.compares = graph->division.shares_rows[0] == '\0';
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Option `parallel`. With parallel=auto one column, before the comparison. */
@@ -185,9 +183,7 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
                  gr_partition_name(method), too_large.message);
         if (graph->comm->rank == 0) gr_log(graph->context, GRAFT_LOG_INFO, "partition: %s", graph->division.partition);
     }
-    rc = gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error);
-done:
-    return rc;
+    return gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error);
 }
 
 /* Describe the owners if all ranks share the columns of one part, and warn of options that do not change them. */
@@ -212,12 +208,12 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
     struct gr_graph_identity       identity;
     int32_t                        found = 0, rc = GRAFT_OK;
 
-    GR_TRY(find_columns(graph, error));
+    GR_TRY_DONE(find_columns(graph, error));
     snprintf(graph->division.partition, sizeof graph->division.partition, "%s",
              graph->division.is_given ? "given by the host" : gr_partition_name(method));
     if (graph->division.is_given) {
         if (graph->n_slice > 0) rc = take_given(graph, slice, error);
-        GR_TRY(gr_comm_agree(graph->comm, rc, error));
+        GR_TRY_DONE(gr_comm_agree(graph->comm, rc, error));
         return graph->division.compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
     if (graph->columns > 1 && graph->columns == graph->comm->n_ranks) {
@@ -225,10 +221,10 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
         file = "";
         rounds = 0;
     }
-    if (file[0] != '\0') GR_TRY(gr_owner_load(graph, slice, file, &identity, &found, error));
-    if (!found) GR_TRY(own_by_method(graph, slice, method, error));
-    if (rounds > 0 && gr_owner_parts(graph) > 1) GR_TRY(refine_owners(graph, slice, error));
-    if (file[0] != '\0' && !found) GR_TRY(gr_owner_save(graph, file, &identity, error));
+    if (file[0] != '\0') GR_TRY_DONE(gr_owner_load(graph, slice, file, &identity, &found, error));
+    if (!found) GR_TRY_DONE(own_by_method(graph, slice, method, error));
+    if (rounds > 0 && gr_owner_parts(graph) > 1) GR_TRY_DONE(refine_owners(graph, slice, error));
+    if (file[0] != '\0' && !found) GR_TRY_DONE(gr_owner_save(graph, file, &identity, error));
     if (is_dealt(graph)) rc = deal_parts(graph, slice, error);
 done:
     return rc;

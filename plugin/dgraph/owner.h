@@ -8,8 +8,7 @@
  * rates.c       speed of computation
  * root.c        routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DGRAPH_OWNER_H
-#define GR_DGRAPH_OWNER_H
+#pragma once
 
 #include "dgraph/graph.h"
 #include "partition/choose.h"
@@ -108,5 +107,3 @@ struct gr_root {
 /** Not collective. Zeroed before. \return OK; ERR_NOMEM. */
 int32_t gr_root_init(const graft_graph *graph, struct gr_root *root, graft_error *error);
 void    gr_root_fini(struct gr_root *root);
-
-#endif

@@ -15,14 +15,10 @@ struct all_owners {
 
 static int32_t all_owners_init(const graft_graph *g, struct all_owners *all, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *all = (struct all_owners){ 0 };
     GR_TRY(gr_root_init(g, &all->root, error));
     GR_TRY(GR_NEW(g->context, all->owner, gr_route_n_in(&all->root.rows), error));
-    GR_TRY(GR_NEW(g->context, all->print, g->comm->n_ranks, error));
-done:
-    return rc;
+    return GR_NEW(g->context, all->print, g->comm->n_ranks, error);
 }
 
 static void all_owners_fini(const graft_graph *g, struct all_owners *all)
@@ -65,13 +61,13 @@ int32_t gr_owner_load(graft_graph *g, const graft_slice *slice, const char *path
 
     GR_ASSERT(path[0] != '\0');
     *found = 0;
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(identify_graph(g, slice, all.print, identity, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(identify_graph(g, slice, all.print, identity, error));
     if (g->comm->rank == 0) rc = read_or_check(g, path, identity, all.owner, found, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
     if (!*found) goto done;
-    GR_TRY(gr_route_return(&all.root.rows, all.owner, g->slice.owner, sizeof *g->slice.owner, error));
+    GR_TRY_DONE(gr_route_return(&all.root.rows, all.owner, g->slice.owner, sizeof *g->slice.owner, error));
     snprintf(g->division.partition, sizeof g->division.partition, "from the file %.300s", path);
 done:
     all_owners_fini(g, &all);
@@ -84,8 +80,8 @@ int32_t gr_owner_save(const graft_graph *g, const char *path, const struct gr_gr
     struct all_owners all;
     int32_t           rc = all_owners_init(g, &all, error);
 
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_route_send(&all.root.rows, g->slice.owner, all.owner, sizeof *g->slice.owner, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_route_send(&all.root.rows, g->slice.owner, all.owner, sizeof *g->slice.owner, error));
     if (g->comm->rank == 0) rc = gr_owners_write(path, identity, gr_owner_parts(g), all.owner, error);
     rc = gr_comm_agree(g->comm, rc, error);
 done:

@@ -11,13 +11,10 @@
 int32_t gr_made_part_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks, int64_t count,
                           graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, made->halo_start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, made->halo_place, count, error));
     made->part.halo = (struct gr_halo){ count, made->halo_start, made->halo_place };
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_made_part_fini(const graft_context *context, struct gr_made_part *made)
@@ -50,8 +47,6 @@ int64_t gr_part_reorder_bytes(const struct gr_part *part)
 /* Sort each row by column: the rows of a transpose are sorted. */
 static int32_t sort_csr_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int times = 0; times < 2; times++) {
         struct gr_csr turned = { 0 };
 
@@ -59,8 +54,7 @@ static int32_t sort_csr_rows(const graft_context *context, struct gr_csr *csr, g
         gr_csr_fini(context, csr);
         *csr = turned;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Sort the halo by owner and new place. new_index[s] receives the index of vertex s of the old halo. */
@@ -71,14 +65,14 @@ static int32_t sort_halo(const graft_context *context, const struct gr_halo *old
     int64_t      *keys = NULL; /* the new place in the upper half, the index in the old halo in the lower half */
     int32_t       rc = gr_made_part_halo(context, made, n_ranks, old->count, error);
 
-    GR_TRY(rc);
-    GR_TRY(GR_NEW(context, keys, old->count, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(context, keys, old->count, error));
     for (int64_t s = 0; s < old->count; s++) keys[s] = (int64_t)new_place[s] << 32 | s;
     for (int32_t q = 0; q < n_ranks; q++) {
         int64_t count = old->start[q + 1] - old->start[q];
 
         made->halo_start[q + 1] = old->start[q + 1];
-        GR_TRY(gr_sort_unique(context, keys + old->start[q], most, &count, error));
+        GR_TRY_DONE(gr_sort_unique(context, keys + old->start[q], most, &count, error));
     }
     for (int64_t s = 0; s < old->count; s++) {
         made->halo_place[s] = (int32_t)(keys[s] >> 32);
@@ -95,7 +89,6 @@ static int32_t reorder_remote(const graft_context *context, const graft_csr *rem
 {
     struct gr_csr *csr = &made->remote;
     int64_t        to = 0;
-    int32_t        rc = GRAFT_OK;
 
     GR_TRY(gr_csr_init(context, csr, remote, remote->n_rows, remote->n_cols, gr_csr_entries(remote), error));
     for (int64_t i = 0; i < remote->n_rows; i++) {
@@ -105,20 +98,16 @@ static int32_t reorder_remote(const graft_context *context, const graft_csr *rem
     }
     GR_TRY(sort_csr_rows(context, csr, error));
     made->part.remote = csr->view;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The new place of each vertex: place[order[i]] = i, of 4 bytes because other ranks receive it. */
 static int32_t places_of(const graft_context *context, const int64_t *order, int64_t n, int32_t **place,
                          graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, *place, n, error));
     for (int64_t i = 0; i < n; i++) (*place)[order[i]] = (int32_t)i;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
@@ -132,9 +121,9 @@ int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, cons
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_index, part->halo.count, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
-    GR_TRY(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
+    GR_TRY_DONE(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);
     rc = gr_comm_agree(comm, rc, error);
@@ -152,7 +141,6 @@ static int32_t narrow_halo(const graft_context *context, const struct gr_halo *o
                            struct gr_made_part *made, graft_error *error)
 {
     int64_t count = 0, to = 0;
-    int32_t rc = GRAFT_OK;
 
     for (int64_t s = 0; s < old->count; s++) count += new_index[s] != 0;
     GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
@@ -164,8 +152,7 @@ static int32_t narrow_halo(const graft_context *context, const struct gr_halo *o
         }
         made->halo_start[q + 1] = to;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
@@ -178,10 +165,10 @@ int32_t gr_part_first(const graft_context *context, const struct gr_part *part, 
 
     GR_ASSERT(n_rows >= 0 && n_rows <= remote->n_rows && n_cols >= n_rows);
     like.values = NULL;
-    GR_TRY(GR_NEW(context, new_index, part->halo.count, error));
+    GR_TRY_DONE(GR_NEW(context, new_index, part->halo.count, error));
     for (int64_t e = 0; e < entries; e++) new_index[gr_csr_column(remote, e)] = 1;
-    GR_TRY(narrow_halo(context, &part->halo, n_ranks, new_index, made, error));
-    GR_TRY(gr_csr_init(context, &made->remote, &like, n_rows, made->part.halo.count, entries, error));
+    GR_TRY_DONE(narrow_halo(context, &part->halo, n_ranks, new_index, made, error));
+    GR_TRY_DONE(gr_csr_init(context, &made->remote, &like, n_rows, made->part.halo.count, entries, error));
     column = made->remote.col_idx;
     for (int64_t e = 0; e < entries; e++) column[e] = new_index[gr_csr_column(remote, e)];
     memcpy(made->remote.row_ptr, remote->row_ptr, (uint64_t)(n_rows + 1) * sizeof *remote->row_ptr);

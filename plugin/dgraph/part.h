@@ -3,8 +3,7 @@
  *
  * symmetrize.c   every edge in both directions      part.c   reordered, or the first rows
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_DGRAPH_PART_H
-#define GR_DGRAPH_PART_H
+#pragma once
 
 #include "dgraph/graph.h"
 #include "halo/links.h"
@@ -58,5 +57,3 @@ int64_t gr_part_reorder_bytes(const struct gr_part *part);
  *  \return OK; ERR_NOMEM. */
 int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
                       int64_t n_cols, struct gr_made_part *made, graft_error *error);
-
-#endif

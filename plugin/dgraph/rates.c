@@ -41,7 +41,6 @@ static int32_t rates_probe_init(const graft_graph *g, const graft_slice *slice, 
 {
     const graft_csr *rows = slice->rows;
     int64_t          n = 0, entries, sources = g->n_vertices < SOURCES ? g->n_vertices : SOURCES, out;
-    int32_t          rc = GRAFT_OK;
 
     while (n < g->n_slice && rows->row_ptr[n + 1] - rows->row_ptr[0] <= EDGES) n++;
     entries = n > 0 ? rows->row_ptr[n] - rows->row_ptr[0] : 0;
@@ -55,9 +54,7 @@ static int32_t rates_probe_init(const graft_graph *g, const graft_slice *slice, 
         p->col_idx[e] = (int32_t)(gr_csr_column(rows, rows->row_ptr[0] + e) % sources);
     p->csr = (graft_csr){ sizeof p->csr, GRAFT_I32, 0, 0, n, sources, p->row_ptr, p->col_idx, NULL, NULL };
     GR_TRY(gr_matrix_create(g->context, &p->csr, &p->matrix, error));
-    rc = gr_dense_choose(g->context, &p->dense_type, &p->dense, error);
-done:
-    return rc;
+    return gr_dense_choose(g->context, &p->dense_type, &p->dense, error);
 }
 
 static void rates_probe_fini(const graft_graph *g, struct probe *p)
@@ -115,7 +112,6 @@ static int32_t probe_rates(const graft_graph *g, const struct probe *p, double s
 {
     const double elements = (double)p->csr.row_ptr[p->csr.n_rows] * COLUMNS;
     double       sum = INFINITY, product = INFINITY, seconds;
-    int32_t      rc = GRAFT_OK;
 
     for (int i = 0; i < TRIES; i++) {
         GR_TRY(probe_sum(g, p, &seconds, error));
@@ -126,8 +122,7 @@ static int32_t probe_rates(const graft_graph *g, const struct probe *p, double s
     sums[0] = elements > 0 ? sum / elements : 0;
     sums[1] = elements > 0;
     sums[2] = 2.0 * ROWS * SIDE * SIDE / fmax(product, 1e-9);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_owner_measure_rates(const graft_graph *g, const graft_slice *slice, struct gr_owner_rates *rates,
@@ -137,10 +132,10 @@ int32_t gr_owner_measure_rates(const graft_graph *g, const graft_slice *slice, s
     double       sums[3] = { 0 };
     int32_t      rc = rates_probe_init(g, slice, &p, error);
 
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     rc = probe_rates(g, &p, sums, error); /* at once on all ranks, which may share a machine */
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_sum_f64(g->comm, sums, 3, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_sum_f64(g->comm, sums, 3, error));
     if (sums[1] > 0) rates->element_seconds = sums[0] / sums[1];
     rates->operations_per_second = sums[2] / g->comm->n_ranks;
 done:

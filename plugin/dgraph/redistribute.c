@@ -50,7 +50,6 @@ static int32_t strip_init(const graft_graph *g, const graft_redistribution *args
 {
     const int to_owners = args->direction == GRAFT_TO_OWNERS;
     int       is_whole, is_packed;
-    int32_t   rc = GRAFT_OK;
 
     s->bytes = strip_bytes(g, args->row_bytes);
     is_whole = s->bytes == args->row_bytes;
@@ -60,9 +59,8 @@ static int32_t strip_init(const graft_graph *g, const graft_redistribution *args
         !(to_owners ? is_packed : is_whole))
         GR_TRY(GR_NEW(g->context, s->out, (to_owners ? g->n_slice : g->n_owned) * s->bytes, error));
     if (!(own & GR_OWN_TO) || args->to == NULL || args->to_stride != s->bytes || !(to_owners ? is_whole : is_packed))
-        rc = GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error);
-done:
-    return rc;
+        return GR_NEW(g->context, s->in, (to_owners ? g->n_owned : g->n_slice) * s->bytes, error);
+    return GRAFT_OK;
 }
 
 /* Redistribute `bytes` of each row from byte `at` on. */
@@ -127,7 +125,6 @@ static int rows_overlap(const graft_redistribution *m, int64_t rows_from, int64_
 static int32_t check_redistribution(const graft_graph *g, const graft_redistribution *m, graft_error *error)
 {
     const int to_owners = m->direction == GRAFT_TO_OWNERS;
-    int32_t   rc = GRAFT_OK;
 
     if (m->direction != GRAFT_TO_OWNERS && m->direction != GRAFT_TO_SLICES)
         return gr_fail(error, GRAFT_ERR_ARG, "redistribute: direction is %d, expected 1 (to owners) or 2 (to slices)",
@@ -139,8 +136,7 @@ static int32_t check_redistribution(const graft_graph *g, const graft_redistribu
     GR_TRY(check_redistributed_rows(m, m->to, m->to_stride, to_owners ? g->n_owned : g->n_slice, "to", error));
     if (rows_overlap(m, to_owners ? g->n_slice : g->n_owned, to_owners ? g->n_owned : g->n_slice))
         return gr_fail(error, GRAFT_ERR_ARG, "redistribute: from and to overlap in memory");
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, int own, graft_error *error)
@@ -150,18 +146,18 @@ int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, 
     struct strip             strip = { 0 };
     int32_t                  rc = check_redistribution(g, args, error);
 
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_compare(g->comm, names, values, 2, error));
     if (!rows_move(g)) {
         copy_unmoved_rows(args, args->row_bytes > 0 ? g->n_owned : 0);
         return GRAFT_OK;
     }
     rc = strip_init(g, args, own, &strip, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     for (int64_t at = 0; at < args->row_bytes; at += strip.bytes) {
         const int64_t left = args->row_bytes - at;
 
-        GR_TRY(redistribute_strip(g, args, at, left < strip.bytes ? left : strip.bytes, &strip, error));
+        GR_TRY_DONE(redistribute_strip(g, args, at, left < strip.bytes ? left : strip.bytes, &strip, error));
     }
 done:
     gr_free(g->context, strip.out);

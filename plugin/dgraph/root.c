@@ -20,12 +20,8 @@ static int32_t lay_root_route(const graft_graph *g, struct gr_route *route, int 
 
 int32_t gr_root_init(const graft_graph *g, struct gr_root *root, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(lay_root_route(g, &root->rows, 0, error));
-    GR_TRY(lay_root_route(g, &root->edges, 1, error));
-done:
-    return rc;
+    return lay_root_route(g, &root->edges, 1, error);
 }
 
 void gr_root_fini(struct gr_root *root)

@@ -36,7 +36,6 @@ static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm,
                              struct reversed *b, graft_error *error)
 {
     const int64_t *const start = part->halo.start;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_csr_transpose(context, &part->remote, &b->turned, error));
     GR_TRY(GR_NEW(context, b->length, part->halo.count, error));
@@ -44,8 +43,7 @@ static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm,
     for (int64_t s = 0; s < part->halo.count; s++) b->length[s] = b->turned.row_ptr[s + 1] - b->turned.row_ptr[s];
     for (int32_t q = 0; q < comm->n_ranks; q++)
         b->edges.out[q + 1] = b->turned.row_ptr[start[q + 1]] - b->turned.row_ptr[start[q]];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t exchange_reversed(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
@@ -54,15 +52,15 @@ static int32_t exchange_reversed(const graft_context *context, struct gr_comm *c
     const int64_t bytes = part->remote.values != NULL ? gr_dtype_bytes(part->remote.value_type) : 0;
     int32_t       rc = reverse_edges(context, comm, part, b, error);
 
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_init(context, comm, &part->halo, &b->links, error));
-    GR_TRY(gr_route_plan(&b->edges, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &b->links, error));
+    GR_TRY_DONE(gr_route_plan(&b->edges, error));
     rc = GR_NEW(context, b->length_in, b->links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, b->column, gr_route_n_in(&b->edges), error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, gr_route_n_in(&b->edges) * bytes, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
-    GR_TRY(gr_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
+    GR_TRY_DONE(gr_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
     if (bytes > 0) rc = gr_route_send(&b->edges, b->turned.values, b->value, bytes, error);
 done:
     return rc;
@@ -75,14 +73,14 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
     int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
     int32_t  rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, keys, old->count + gr_route_n_in(&b->edges), error));
-    GR_TRY(GR_NEW(context, count, n_ranks, error));
+    GR_TRY_DONE(GR_NEW(context, keys, old->count + gr_route_n_in(&b->edges), error));
+    GR_TRY_DONE(GR_NEW(context, count, n_ranks, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         int64_t *const begin = keys + total;
 
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) begin[count[q]++] = old->place[s];
         for (int64_t e = b->edges.in[q]; e < b->edges.in[q + 1]; e++) begin[count[q]++] = b->column[e];
-        GR_TRY(gr_sort_unique(context, begin, INT32_MAX, &count[q], error));
+        GR_TRY_DONE(gr_sort_unique(context, begin, INT32_MAX, &count[q], error));
         total += count[q];
     }
     if (total > INT32_MAX) {
@@ -91,7 +89,7 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
                      (long long)total, INT32_MAX);
         goto done;
     }
-    GR_TRY(gr_made_part_halo(context, made, n_ranks, total, error));
+    GR_TRY_DONE(gr_made_part_halo(context, made, n_ranks, total, error));
     for (int32_t q = 0; q < n_ranks; q++) made->halo_start[q + 1] = made->halo_start[q] + count[q];
     for (; put < total; put++) made->halo_place[put] = (int32_t)keys[put];
 done:
@@ -119,8 +117,8 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
     int32_t        rc = GRAFT_OK;
 
     if (like.values != NULL) like.values = b->value;
-    GR_TRY(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_route_n_in(&b->edges), error));
-    GR_TRY(GR_NEW(context, next, like.n_rows, error));
+    GR_TRY_DONE(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_route_n_in(&b->edges), error));
+    GR_TRY_DONE(GR_NEW(context, next, like.n_rows, error));
     for (int64_t i = 0; i < sent[n_ranks]; i++) rows->row_ptr[b->links.place[i] + 1] += b->length_in[i];
     for (int64_t v = 0; v < like.n_rows; v++) {
         next[v] = rows->row_ptr[v];
@@ -145,8 +143,8 @@ static int32_t renumber_rows(const graft_context *context, const struct gr_halo 
 {
     int32_t *new_index = NULL, *column, rc = GRAFT_OK;
 
-    GR_TRY(gr_csr_transpose(context, &turned->view, rows, error));
-    GR_TRY(GR_NEW(context, new_index, old->count, error));
+    GR_TRY_DONE(gr_csr_transpose(context, &turned->view, rows, error));
+    GR_TRY_DONE(GR_NEW(context, new_index, old->count, error));
     for (int32_t q = 0; q < n_ranks; q++)
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++)
             new_index[s] = (int32_t)halo_index(halo, q, old->place[s]);
@@ -170,11 +168,11 @@ static int32_t unite_remote(const graft_context *context, const struct gr_part *
     struct gr_csr own = { 0 }, received = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(join_halo(context, &part->halo, n_ranks, b, made, error));
-    GR_TRY(renumber_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &own, error));
+    GR_TRY_DONE(join_halo(context, &part->halo, n_ranks, b, made, error));
+    GR_TRY_DONE(renumber_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &own, error));
     gr_csr_fini(context, &b->turned);
-    GR_TRY(build_received_rows(context, part, n_ranks, b, &made->part.halo, &received, error));
-    GR_TRY(unite(context, &own.view, &received.view, &made->remote, error));
+    GR_TRY_DONE(build_received_rows(context, part, n_ranks, b, &made->part.halo, &received, error));
+    GR_TRY_DONE(unite(context, &own.view, &received.view, &made->remote, error));
     made->part.remote = made->remote.view;
 done:
     gr_csr_fini(context, &own);
@@ -188,9 +186,9 @@ static int32_t unite_local(const graft_context *context, const graft_csr *local,
     struct gr_csr back = { 0 }, own = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_csr_transpose(context, local, &back, error));
-    GR_TRY(gr_csr_transpose(context, &back.view, &own, error)); /* for sorted rows */
-    GR_TRY(unite(context, &own.view, &back.view, &made->local, error));
+    GR_TRY_DONE(gr_csr_transpose(context, local, &back, error));
+    GR_TRY_DONE(gr_csr_transpose(context, &back.view, &own, error)); /* for sorted rows */
+    GR_TRY_DONE(unite(context, &own.view, &back.view, &made->local, error));
     made->part.local = made->local.view;
 done:
     gr_csr_fini(context, &back);
@@ -204,7 +202,7 @@ int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, c
     struct reversed back = { 0 };
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(exchange_reversed(context, comm, part, &back, error));
+    GR_TRY_DONE(exchange_reversed(context, comm, part, &back, error));
     rc = unite_remote(context, part, comm->n_ranks, &back, made, error);
     reversed_fini(context, comm, &back);
     if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);

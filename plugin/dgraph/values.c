@@ -94,29 +94,24 @@ static int32_t made_values_init(const graft_graph *g, struct gr_made_part *made,
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
     char         *values = NULL;
-    int32_t       rc = GR_NEW(g->context, values, gr_csr_entries(&g->part.local) * bytes, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(g->context, values, gr_csr_entries(&g->part.local) * bytes, error));
     made->local.values = values;
     GR_TRY(GR_NEW(g->context, values, gr_csr_entries(&g->part.remote) * bytes, error));
     made->remote.values = values;
     made->part = g->part;
     made->part.local.values = made->local.values;
     made->part.remote.values = made->remote.values;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t value_parcel_init(const graft_graph *g, struct value_parcel *p, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
-    int32_t       rc = gr_route_init(&p->edges, g->comm, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_route_init(&p->edges, g->comm, error));
     GR_TRY(GR_NEW(g->context, p->packed, g->slice.row_ptr[g->n_slice] * bytes, error));
-    rc = GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
-done:
-    return rc;
+    return GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
 }
 
 /* Divide the edges of a row, which are in the order of the host, between both matrices. */
@@ -157,11 +152,11 @@ int32_t gr_graph_send_values(const graft_graph *g, const void *values, struct gr
     int32_t             rc = made_values_init(g, made, error);
 
     if (rc == GRAFT_OK && g->slice.row_ptr != NULL) rc = value_parcel_init(g, &p, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     if (g->slice.row_ptr != NULL) {
-        GR_TRY(gr_graph_route_edges(g, g->slice.row_ptr, &p.edges, error));
-        GR_TRY(gr_graph_send_edges(g, g->slice.row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
-                                   p.received, error));
+        GR_TRY_DONE(gr_graph_route_edges(g, g->slice.row_ptr, &p.edges, error));
+        GR_TRY_DONE(gr_graph_send_edges(g, g->slice.row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
+                                        p.received, error));
     }
     split_values(g, g->slice.row_ptr != NULL ? p.received : values, made);
 done:

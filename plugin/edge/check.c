@@ -88,29 +88,21 @@ static int32_t check_index(const graft_index *index, const graft_dense *out, gra
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
                                   graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_real(x, "x", error));
     GR_TRY(check_form(out, "out", index->count, x->n_cols, x->dtype, error));
     GR_TRY(check_apart(out, "out", x, "x", error));
     GR_TRY(check_index(index, out, error));
-    rc = check_range(index, "x", x->n_rows, threads, error);
-done:
-    return rc;
+    return check_range(index, "x", x->n_rows, threads, error);
 }
 
 int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
                                 graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_real(out, "out", error));
     GR_TRY(check_form(x, "x", index->count, out->n_cols, out->dtype, error));
     GR_TRY(check_apart(out, "out", x, "x", error));
     GR_TRY(check_index(index, out, error));
-    rc = check_range(index, "out", out->n_rows, threads, error);
-done:
-    return rc;
+    return check_range(index, "out", out->n_rows, threads, error);
 }
 
 int32_t gr_edge_check_index(const graft_index *index, int64_t n, int threads, graft_error *error)
@@ -133,42 +125,30 @@ static int32_t check_heads(int64_t heads, const char *name, int64_t width, graft
 int32_t gr_edge_check_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, const graft_dense *out,
                             graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_real(x, "x", error));
     GR_TRY(check_form(x, "x", a->n_rows, x->n_cols, x->dtype, error));
     GR_TRY(check_form(y, "y", a->n_cols, x->n_cols, x->dtype, error));
     GR_TRY(check_form(out, "out", gr_csr_entries(a), out->n_cols, x->dtype, error));
     GR_TRY(check_heads(out->n_cols, "out", x->n_cols, error));
     GR_TRY(check_apart(out, "out", x, "x", error));
-    rc = check_apart(out, "out", y, "y", error);
-done:
-    return rc;
+    return check_apart(out, "out", y, "y", error);
 }
 
 int32_t gr_edge_check_softmax(const graft_csr *a, const graft_dense *s, const graft_dense *p, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_form(s, "s", gr_csr_entries(a), s->n_cols, s->dtype, error));
     GR_TRY(check_form(p, "p", s->n_rows, s->n_cols, s->dtype, error));
-    rc = check_in_place(p, "p", s, "s", error);
-done:
-    return rc;
+    return check_in_place(p, "p", s, "s", error);
 }
 
 int32_t gr_edge_check_softmax_backward(const graft_csr *a, const graft_dense *p, const graft_dense *dp,
                                        const graft_dense *ds, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_form(p, "p", gr_csr_entries(a), p->n_cols, p->dtype, error));
     GR_TRY(check_form(dp, "dp", p->n_rows, p->n_cols, p->dtype, error));
     GR_TRY(check_form(ds, "ds", p->n_rows, p->n_cols, p->dtype, error));
     GR_TRY(check_in_place(ds, "ds", p, "p", error));
-    rc = check_in_place(ds, "ds", dp, "dp", error);
-done:
-    return rc;
+    return check_in_place(ds, "ds", dp, "dp", error);
 }
 
 int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
@@ -176,7 +156,6 @@ int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense 
 {
     const int     transposed = (flags & GRAFT_EDGE_TRANSPOSE) != 0;
     const int64_t n_out = transposed ? a->n_cols : a->n_rows, n_in = transposed ? a->n_rows : a->n_cols;
-    int32_t       rc = GRAFT_OK;
 
     if (flags & ~GRAFT_EDGE_TRANSPOSE) {
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, which has unknown bits", flags);
@@ -187,7 +166,5 @@ int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense 
     GR_TRY(check_apart(out, "out", w, "w", error));
     if (y == NULL) return GRAFT_OK;
     GR_TRY(check_form(y, "y", n_in, out->n_cols, w->dtype, error));
-    rc = check_apart(out, "out", y, "y", error);
-done:
-    return rc;
+    return check_apart(out, "out", y, "y", error);
 }

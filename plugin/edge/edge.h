@@ -1,7 +1,6 @@
 /* Edge operators: rows by index, and attention on the edges of a graph. graft_edge.h gives the formulas.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_EDGE_EDGE_H
-#define GR_EDGE_EDGE_H
+#pragma once
 
 #include "base/team.h"
 #include "graft_edge.h"
@@ -71,5 +70,3 @@ int32_t gr_edge_check_softmax_backward(const graft_csr *a, const graft_dense *p,
 /** y may be NULL. */
 int32_t gr_edge_check_mxm(const graft_csr *a, uint32_t flags, const graft_dense *w, const graft_dense *y,
                           const graft_dense *out, graft_error *error);
-
-#endif

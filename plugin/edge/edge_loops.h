@@ -1,7 +1,6 @@
 /* The tables of the vectorised loops of the edge operators, one for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_EDGE_EDGE_LOOPS_H
-#define GR_EDGE_EDGE_LOOPS_H
+#pragma once
 
 #include "base/processor.h"
 #include "edge/edge.h"
@@ -42,5 +41,3 @@ extern const struct gr_edge_loops gr_edge_generic[2], gr_edge_avx2[2], gr_edge_a
 
 /** The table for this processor and a type. */
 const struct gr_edge_loops *gr_edge_loops_for(graft_dtype dtype);
-
-#endif

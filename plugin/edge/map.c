@@ -48,9 +48,9 @@ int32_t gr_edge_map(graft_matrix *a, const struct gr_edge_map **map, graft_error
 
     if (a->attached.data == NULL) {
         pattern.values = NULL;
-        GR_TRY(GR_NEW(a->context, made, 1, error));
-        GR_TRY(GR_NEW(a->context, made->entry, entries, error));
-        GR_TRY(gr_csr_transpose(a->context, &pattern, &made->csr, error));
+        GR_TRY_DONE(GR_NEW(a->context, made, 1, error));
+        GR_TRY_DONE(GR_NEW(a->context, made->entry, entries, error));
+        GR_TRY_DONE(gr_csr_transpose(a->context, &pattern, &made->csr, error));
         number_transposed_entries(&pattern, made);
         GR_ASSERT(gr_csr_is_valid(&made->csr.view));
         a->attached = (struct gr_attached){ .data = made, .destroy = destroy_edge_map };

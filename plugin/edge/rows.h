@@ -1,8 +1,7 @@
 /* Loops over the rows of a sparse matrix, in chunks with about equal numbers of entries. The chunks depend on the
  * matrix only, not on the threads.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_EDGE_ROWS_H
-#define GR_EDGE_ROWS_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/parallel.h"
@@ -54,5 +53,3 @@ static inline void gr_edge_parallel_rows(struct gr_team team, int64_t operations
 
     gr_parallel_chunks(team, operations, gr_csr_entries(csr) + csr->n_rows, GR_EDGE_PIECE, gr_edge_rows_chunk, &rows);
 }
-
-#endif

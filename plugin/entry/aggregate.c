@@ -12,7 +12,6 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
                               struct gr_plan_wish *wish, graft_error *error)
 {
     graft_plan_args args = { .size = sizeof args };
-    int32_t         rc = GRAFT_OK;
 
     if (plan == NULL) return gr_fail(error, GRAFT_ERR_ARG, "plan is null");
     if (theirs != NULL) GR_TRY(gr_struct_read(&args, sizeof args, theirs, "args", error));
@@ -35,8 +34,7 @@ static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *t
                                    .layers = args.layers > 0 ? args.layers : 1,
                                    .has_layers = 1,
                                    .is_revalued = graph->value_type != 0 };
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graft_plan **plan, graft_error *error)
@@ -45,12 +43,12 @@ static int32_t plan_create(graft_graph *graph, const graft_plan_args *args, graf
     struct gr_plan_wish wish;
     int32_t             rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_AGGREGATE_ID " create", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = read_plan_args(graph, args, plan, &wish, &call.error);
-    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
     if (graph->comm->rank == 0)
         gr_options_report(graph->context, gr_options_bit(graph->context, &gr_halo_option_table), graph->comm->n_ranks);
-    GR_TRY(gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error));
+    GR_TRY_DONE(gr_plan_create(graph->context, graph->comm, &graph->part, graph, &wish, plan, &call.error));
     gr_handle_init(*plan, GR_HANDLE_PLAN, graph->context);
 done:
     return gr_call_end(&call, rc);
@@ -66,7 +64,6 @@ struct pass_copy {
 static int32_t read_pass(const graft_aggregate_args *theirs, struct pass_copy *copy, graft_error *error)
 {
     graft_aggregate_args *args = &copy->args;
-    int32_t               rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
     GR_TRY(gr_struct_read(&copy->x, sizeof copy->x, args->x, "args.x", error));
@@ -74,8 +71,7 @@ static int32_t read_pass(const graft_aggregate_args *theirs, struct pass_copy *c
     GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
     args->x = &copy->x;
     args->out = &copy->out;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
@@ -84,7 +80,7 @@ static int32_t plan_begin(graft_plan *plan, const graft_aggregate_args *args, gr
     struct pass_copy copy = { .args = { .size = 0 } };
     int32_t          rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " begin", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = read_pass(args, &copy, &call.error);
     rc = gr_plan_begin(plan, rc, &copy.args, &call.error);
 done:
@@ -105,11 +101,11 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " progress", error);
 
-    GR_TRY(rc);
-    if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
-    if (!gr_plan_has_begun(plan)) GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
+    GR_TRY_DONE(rc);
+    if (arrived == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
+    if (!gr_plan_has_begun(plan)) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
     *arrived = 1;
-    if (plan->product.begun) GR_TRY(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
+    if (plan->product.begun) GR_TRY_DONE(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
     rc = gr_outcome_progress(&plan->host.outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -127,8 +123,8 @@ static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " assign_bits", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
     rc = gr_adapt(&plan->layers, NULL, GR_DIRECTIONS * plan->layers.n_layers, 0, &call.error);
 done:
     return gr_call_end(&call, rc);

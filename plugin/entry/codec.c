@@ -51,8 +51,6 @@ static int32_t check_message(const struct codec_operands *o, graft_error *error)
 
 static int32_t read_codec_args(const graft_codec_args *theirs, struct codec_operands *o, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_struct_read(&o->args, sizeof o->args, theirs, "args", error));
     GR_TRY(gr_struct_read(&o->rows, sizeof o->rows, o->args.rows, "args.rows", error));
     GR_TRY(gr_dense_check(&o->rows, "rows", error));
@@ -68,8 +66,7 @@ static int32_t read_codec_args(const graft_codec_args *theirs, struct codec_oper
     GR_TRY(check_message(o, error));
     o->error = (graft_codec_error){ .size = sizeof o->error };
     o->args.rows = &o->rows;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t codec_encode(graft_context *context, const graft_codec_args *args, graft_error *error)
@@ -79,14 +76,14 @@ static int32_t codec_encode(graft_context *context, const graft_codec_args *args
     graft_codec_error    *wanted;
     int32_t               rc = gr_call_begin(&call, context, GRAFT_CODEC_ID " encode", error);
 
-    GR_TRY(rc);
-    GR_TRY(read_codec_args(args, &o, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(read_codec_args(args, &o, &call.error));
     wanted = o.args.error;
     if (wanted != NULL) {
-        GR_TRY(gr_struct_check_out(wanted, "args.error", &call.error));
+        GR_TRY_DONE(gr_struct_check_out(wanted, "args.error", &call.error));
         o.args.error = &o.error;
     }
-    GR_TRY(gr_codec_encode(context, &o.codec, &o.args, &call.error));
+    GR_TRY_DONE(gr_codec_encode(context, &o.codec, &o.args, &call.error));
     if (wanted != NULL) rc = gr_struct_write(wanted, &o.error, sizeof o.error, "args.error", &call.error);
 done:
     return gr_call_end(&call, rc);

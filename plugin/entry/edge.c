@@ -44,11 +44,11 @@ static int32_t edge_gather_rows(graft_context *context, const graft_dense *x, co
     graft_index           ours;
     int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " gather_rows", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
-    GR_TRY(read_operands(&o, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
+    GR_TRY_DONE(read_operands(&o, &call.error));
     threads = gr_threads(context, threads);
-    GR_TRY(gr_edge_check_gather_rows(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
+    GR_TRY_DONE(gr_edge_check_gather_rows(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
     gr_edge_gather_rows(&o.dense[0], &ours, &o.dense[1], threads);
 done:
     return gr_call_end(&call, rc);
@@ -62,11 +62,11 @@ static int32_t edge_index_add(graft_context *context, const graft_dense *x, cons
     graft_index           ours;
     int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " index_add", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
-    GR_TRY(read_operands(&o, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
+    GR_TRY_DONE(read_operands(&o, &call.error));
     threads = gr_threads(context, threads);
-    GR_TRY(gr_edge_check_index_add(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
+    GR_TRY_DONE(gr_edge_check_index_add(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
     gr_edge_index_add(context, &o.dense[0], &ours, &o.dense[1], threads);
 done:
     return gr_call_end(&call, rc);
@@ -79,9 +79,9 @@ static int32_t edge_sddmm(graft_context *context, graft_matrix *a, const graft_d
     struct dense_operands o = { .theirs = { x, y, out }, .name = { "x", "y", "out" } };
     int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " sddmm", error);
 
-    GR_TRY(rc);
-    GR_TRY(read_with_matrix(context, a, &o, &call.error));
-    GR_TRY(gr_edge_check_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(read_with_matrix(context, a, &o, &call.error));
+    GR_TRY_DONE(gr_edge_check_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
     gr_edge_sddmm(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
@@ -94,9 +94,9 @@ static int32_t edge_softmax(graft_context *context, graft_matrix *a, const graft
     struct dense_operands o = { .theirs = { s, p }, .name = { "s", "p" } };
     int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax", error);
 
-    GR_TRY(rc);
-    GR_TRY(read_with_matrix(context, a, &o, &call.error));
-    GR_TRY(gr_edge_check_softmax(&a->csr, &o.dense[0], &o.dense[1], &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(read_with_matrix(context, a, &o, &call.error));
+    GR_TRY_DONE(gr_edge_check_softmax(&a->csr, &o.dense[0], &o.dense[1], &call.error));
     gr_edge_softmax(&a->csr, &o.dense[0], &o.dense[1], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
@@ -109,9 +109,9 @@ static int32_t edge_softmax_backward(graft_context *context, graft_matrix *a, co
     struct dense_operands o = { .theirs = { p, dp, ds }, .name = { "p", "dp", "ds" } };
     int32_t               rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " softmax_backward", error);
 
-    GR_TRY(rc);
-    GR_TRY(read_with_matrix(context, a, &o, &call.error));
-    GR_TRY(gr_edge_check_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(read_with_matrix(context, a, &o, &call.error));
+    GR_TRY_DONE(gr_edge_check_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], &call.error));
     gr_edge_softmax_backward(&a->csr, &o.dense[0], &o.dense[1], &o.dense[2], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
@@ -126,10 +126,10 @@ static int32_t edge_mxm(graft_context *context, graft_matrix *a, uint32_t flags,
     const struct gr_edge_map *map = NULL;
     int32_t                   rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " mxm", error);
 
-    GR_TRY(rc);
-    GR_TRY(read_with_matrix(context, a, &o, &call.error));
-    GR_TRY(gr_edge_check_mxm(&a->csr, flags, &o.dense[0], ours, &o.dense[1], &call.error));
-    if (flags & GRAFT_EDGE_TRANSPOSE) GR_TRY(gr_edge_map(a, &map, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(read_with_matrix(context, a, &o, &call.error));
+    GR_TRY_DONE(gr_edge_check_mxm(&a->csr, flags, &o.dense[0], ours, &o.dense[1], &call.error));
+    if (flags & GRAFT_EDGE_TRANSPOSE) GR_TRY_DONE(gr_edge_map(a, &map, &call.error));
     gr_edge_mxm(&a->csr, map, &o.dense[0], ours, &o.dense[1], NULL, team_of(context, threads));
 done:
     return gr_call_end(&call, rc);
@@ -143,10 +143,10 @@ static int32_t edge_index_matrix(graft_context *context, const graft_index *inde
     graft_index    ours;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_EDGE_ID " index_matrix", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
-    if (matrix == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null"));
-    GR_TRY(gr_edge_check_index(&ours, n, gr_threads(context, 0), &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
+    if (matrix == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null"));
+    GR_TRY_DONE(gr_edge_check_index(&ours, n, gr_threads(context, 0), &call.error));
     rc = gr_edge_sort_index(context, &ours, n, gr_threads(context, 0), &csr, &call.error);
     rc = gr_take_csr(context, &csr, rc, matrix, &call.error);
 done:

@@ -131,14 +131,14 @@ static int32_t open_context(const graft_host *host, graft_context **context, gra
     graft_context    *made = NULL;
     struct gr_search *found = NULL;
 
-    GR_TRY(gr_context_create(host, &gr_all_options, &made, error));
-    for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY(gr_module_register(made, gr_kernel_simd(i), error));
-    GR_TRY(gr_module_register(made, &gr_kernel_reference, error));
-    GR_TRY(gr_module_register(made, &gr_dense_reference, error));
-    GR_TRY(gr_modules_search(made, gr_base_options(made)->module_path, &found, error));
+    GR_TRY_DONE(gr_context_create(host, &gr_all_options, &made, error));
+    for (int32_t i = 0; gr_kernel_simd(i) != NULL; i++) GR_TRY_DONE(gr_module_register(made, gr_kernel_simd(i), error));
+    GR_TRY_DONE(gr_module_register(made, &gr_kernel_reference, error));
+    GR_TRY_DONE(gr_module_register(made, &gr_dense_reference, error));
+    GR_TRY_DONE(gr_modules_search(made, gr_base_options(made)->module_path, &found, error));
     gr_modules_end(found, 1);
     made->binds_threads = gr_affinity_is_at_risk();
-    GR_TRY(gr_table_create(&api_template, made, &made->api, error));
+    GR_TRY_DONE(gr_table_create(&api_template, made, &made->api, error));
     *context = made;
     made = NULL;
 done:

@@ -1,7 +1,6 @@
 /* The tables of the interfaces. Each is filled in by the file of its name.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_ENTRY_ENTRY_H
-#define GR_ENTRY_ENTRY_H
+#pragma once
 
 #include "base/call.h"
 #include "draft/graft_mesh.h"
@@ -54,5 +53,3 @@ extern const graft_network_api   gr_interface_network;
 extern const graft_stream_api    gr_interface_stream;
 
 extern const struct gr_option_list gr_all_options;
-
-#endif

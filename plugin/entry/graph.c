@@ -11,17 +11,13 @@
 static int32_t read_slice(const graft_context *context, const graft_slice *theirs, graft_slice *ours, graft_csr *rows,
                           int64_t **row_ptr, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_struct_read(ours, sizeof *ours, theirs, "slice", error));
     if (ours->rows != NULL) {
         GR_TRY(gr_struct_read(rows, sizeof *rows, ours->rows, "slice.rows", error));
         GR_TRY(gr_csr_widen(context, rows, "slice.rows", row_ptr, error));
         ours->rows = rows;
     }
-    rc = gr_slice_check(context, ours, error);
-done:
-    return rc;
+    return gr_slice_check(context, ours, error);
 }
 
 static int32_t graph_create(graft_context *context, const graft_transport *transport, const graft_slice *slice,
@@ -36,13 +32,13 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
     int64_t           *row_ptr = NULL; /* row pointers of the slice, if the host has 32-bit ones */
     int32_t            rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
     workload = gr_workload_of(context);
     rc = read_slice(context, slice, &ours, &rows, &row_ptr, &call.error);
     if (rc == GRAFT_OK && graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
-    GR_TRY(gr_comm_agree(comm, rc, &call.error));
-    GR_TRY(gr_graph_create(context, comm, &workload, &ours, &made, &call.error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, &call.error));
+    GR_TRY_DONE(gr_graph_create(context, comm, &workload, &ours, &made, &call.error));
     made->own_comm = comm;
     comm = NULL;
     gr_handle_init(made, GR_HANDLE_GRAPH, context);
@@ -75,9 +71,9 @@ static int32_t graph_redistribute(graft_graph *graph, const graft_redistribution
     graft_redistribution ours = { .size = sizeof ours };
     int32_t              rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " redistribute", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
-    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
     rc = gr_graph_redistribute(graph, &ours, 0, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -99,9 +95,9 @@ static int32_t graph_update_values(graft_graph *graph, const graft_dense *values
     graft_dense    ours = { .size = sizeof ours, .n_cols = 1 };
     int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " update_values", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (values != NULL) rc = gr_struct_read(&ours, sizeof ours, values, "values", &call.error);
-    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
+    GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
     rc = gr_graph_update_values(graph, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);

@@ -31,7 +31,7 @@ static int32_t group_agree(graft_group *group, int32_t status, graft_error *erro
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " agree", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (status < 0) {
         const int has_text =
             error != NULL && error->size >= GRAFT_HAS(graft_error, message) && error->message[0] != '\0';
@@ -66,7 +66,7 @@ static int32_t group_sum(graft_group *group, graft_dtype dtype, int64_t count, v
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " sum", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_group_sum(group, check_sum(dtype, count, values, &call.error), dtype, values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -77,7 +77,7 @@ static int32_t group_maximum(graft_group *group, int64_t count, int64_t *values,
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " maximum", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_group_maximum(group, check_elements(values, count, 8, &call.error), values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -94,7 +94,6 @@ static int32_t check_gather(const graft_group *group, int32_t root, const int64_
 {
     const struct gr_comm *comm = group->comm;
     int64_t               total = 0;
-    int32_t               rc = GRAFT_OK;
 
     GR_TRY(check_root(group, -1, root, error));
     if (bytes == NULL) return gr_fail(error, GRAFT_ERR_ARG, "bytes is null");
@@ -105,8 +104,7 @@ static int32_t check_gather(const graft_group *group, int32_t root, const int64_
     if (mine == NULL && bytes[comm->rank] > 0) return gr_fail(error, GRAFT_ERR_ARG, "mine is null");
     if (all == NULL && total > 0 && (root < 0 || root == comm->rank))
         return gr_fail(error, GRAFT_ERR_ARG, "all is null");
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t group_gather(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
@@ -115,7 +113,7 @@ static int32_t group_gather(graft_group *group, int32_t root, const int64_t *byt
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " gather", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = check_gather(group, root, bytes, mine, all, &call.error);
     rc = gr_group_gather(group, rc, root, mine, bytes, all, &call.error);
 done:
@@ -127,7 +125,7 @@ static int32_t group_broadcast(graft_group *group, int32_t root, int64_t bytes, 
     struct gr_call call;
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " broadcast", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = check_root(group, 0, root, &call.error);
     if (rc == GRAFT_OK) rc = check_elements(data, bytes, 1, &call.error);
     rc = gr_group_broadcast(group, rc, root, data, bytes, &call.error);

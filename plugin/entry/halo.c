@@ -10,10 +10,10 @@ static int32_t halo_create(graft_graph *graph, graft_halo **halo, graft_error *e
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_HALO_ID " create", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (halo == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "halo is null");
-    GR_TRY(gr_comm_agree(graph->comm, rc, &call.error));
-    GR_TRY(gr_halo_create(graph, halo, &call.error));
+    GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
+    GR_TRY_DONE(gr_halo_create(graph, halo, &call.error));
     gr_handle_init(*halo, GR_HANDLE_HALO, graph->context);
 done:
     return gr_call_end(&call, rc);
@@ -25,7 +25,7 @@ static int32_t halo_info(const graft_halo *halo, graft_halo_info *info, graft_er
     graft_halo_info ours;
     int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " info", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     gr_halo_info(halo, &ours);
     rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
 done:
@@ -38,9 +38,9 @@ static int32_t halo_matrix(graft_halo *halo, graft_csr *matrix, graft_error *err
     const graft_csr *ours;
     int32_t          rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " matrix", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_check_out(matrix, "matrix", &call.error));
-    GR_TRY(gr_halo_matrix(halo, &ours, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_check_out(matrix, "matrix", &call.error));
+    GR_TRY_DONE(gr_halo_matrix(halo, &ours, &call.error));
     rc = gr_struct_write(matrix, ours, sizeof *ours, "matrix", &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -48,8 +48,6 @@ done:
 
 static int32_t check_dense(const graft_dense *dense, int64_t n_rows, const char *name, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_dense_check(dense, name, error));
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64)
         return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
@@ -57,15 +55,13 @@ static int32_t check_dense(const graft_dense *dense, int64_t n_rows, const char 
     if (dense->n_rows != n_rows)
         return gr_fail(error, GRAFT_ERR_ARG, "%s: has %lld rows, expected %lld, as info() says", name,
                        (long long)dense->n_rows, (long long)n_rows);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t check_pass(const graft_halo *halo, const graft_halo_args *args, graft_error *error)
 {
     const graft_dense *owned = args->owned, *rows = args->halo;
     int64_t            left;
-    int32_t            rc = GRAFT_OK;
 
     if (args->flags & ~(GRAFT_HALO_SUM | GRAFT_HALO_EXACT))
         return gr_fail(error, GRAFT_ERR_ARG, "flags are 0x%x, of which some are unknown", args->flags);
@@ -76,24 +72,18 @@ static int32_t check_pass(const graft_halo *halo, const graft_halo_args *args, g
                        "args.owned has %lld columns of dtype %d and args.halo %lld of dtype %d; expected the same",
                        (long long)owned->n_cols, owned->dtype, (long long)rows->n_cols, rows->dtype);
     if (gr_dense_overlap(owned, rows)) return gr_fail(error, GRAFT_ERR_ARG, "args.halo overlaps args.owned in memory");
-    rc = gr_comm_poll(halo->graph->comm, NULL, 0, &left, error);
-done:
-    return rc;
+    return gr_comm_poll(halo->graph->comm, NULL, 0, &left, error);
 }
 
 static int32_t read_halo_pass(const graft_halo *halo, const graft_halo_args *theirs, graft_halo_args *ours,
                               graft_dense *owned, graft_dense *rows, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_struct_read(ours, sizeof *ours, theirs, "args", error));
     GR_TRY(gr_struct_read(owned, sizeof *owned, ours->owned, "args.owned", error));
     GR_TRY(gr_struct_read(rows, sizeof *rows, ours->halo, "args.halo", error));
     ours->owned = owned;
     ours->halo = rows;
-    rc = check_pass(halo, ours, error);
-done:
-    return rc;
+    return check_pass(halo, ours, error);
 }
 
 static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_error *error)
@@ -103,10 +93,10 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
     graft_dense     owned, rows;
     int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " begin", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     gr_outcome_count(&halo->outcome);
     if (gr_halo_has_begun(halo))
-        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
+        GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
     rc = read_halo_pass(halo, args, &ours, &owned, &rows, &call.error);
     rc = gr_halo_begin(halo, rc, &ours, &call.error);
 done:
@@ -124,11 +114,11 @@ static int32_t halo_progress(graft_halo *halo, int32_t *arrived, graft_error *er
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " progress", error);
 
-    GR_TRY(rc);
-    if (arrived == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
-    GR_TRY(check_begun(halo, &call.error));
+    GR_TRY_DONE(rc);
+    if (arrived == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
+    GR_TRY_DONE(check_begun(halo, &call.error));
     *arrived = 1;
-    if (halo->rows.begun) GR_TRY(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
+    if (halo->rows.begun) GR_TRY_DONE(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
     rc = gr_outcome_progress(&halo->outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -139,9 +129,9 @@ static int32_t halo_end(graft_halo *halo, graft_error *error)
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " end", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (!gr_halo_has_begun(halo)) gr_outcome_count_end(&halo->outcome);
-    GR_TRY(check_begun(halo, &call.error));
+    GR_TRY_DONE(check_begun(halo, &call.error));
     rc = gr_halo_end(halo, &call.error);
 done:
     return gr_call_end(&call, rc);

@@ -15,12 +15,12 @@ static int32_t mesh_create(graft_context *context, const graft_transport *transp
     graft_mesh     *made = NULL;
     int32_t         rc = gr_call_begin(&call, context, GRAFT_MESH_ID " create", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
     if (rc == GRAFT_OK && mesh == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "mesh is null");
-    GR_TRY(gr_comm_agree(comm, rc, &call.error));
-    GR_TRY(gr_mesh_create(context, transport, &ours, &made, &call.error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, &call.error));
+    GR_TRY_DONE(gr_mesh_create(context, transport, &ours, &made, &call.error));
     gr_handle_init(made, GR_HANDLE_MESH, context);
     *mesh = made;
 done:

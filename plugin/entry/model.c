@@ -126,7 +126,7 @@ static int32_t model_predict_vertices(graft_model *model, const graft_prediction
     int32_t          rc = gr_call_begin_on(&call, model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " predict_vertices", error);
 
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, prediction, "prediction", &call.error);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (ours.n < 0) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "n is %lld, expected 0 or more", (long long)ours.n);
     rc = predict_with(model, rc, &ours, &call.error);
 done:

@@ -19,11 +19,11 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
 
     if (rc == GRAFT_OK && matrix == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null");
     if (rc == GRAFT_OK) rc = gr_struct_read(&ours, sizeof ours, csr, "csr", &call.error);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     given = ours;
-    GR_TRY(gr_csr_widen(context, &ours, "csr", &row_ptr, &call.error));
-    GR_TRY(gr_csr_check(&ours, "csr", trust, trust ? 1 : gr_threads(context, 0), &call.error));
-    GR_TRY(gr_matrix_create(context, &ours, matrix, &call.error));
+    GR_TRY_DONE(gr_csr_widen(context, &ours, "csr", &row_ptr, &call.error));
+    GR_TRY_DONE(gr_csr_check(&ours, "csr", trust, trust ? 1 : gr_threads(context, 0), &call.error));
+    GR_TRY_DONE(gr_matrix_create(context, &ours, matrix, &call.error));
     gr_matrix_adopt_rows(*matrix, row_ptr);
     row_ptr = NULL;
     gr_matrix_lend(*matrix, &given);
@@ -79,7 +79,6 @@ static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const 
 {
     graft_csr *csr = &matrix->csr;
     void      *owned = matrix->owned[GR_OWNED_VALUES];
-    int32_t    rc = GRAFT_OK;
 
     if (original != NULL && owned == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "the matrix was not made by matrix_transpose()");
@@ -91,8 +90,7 @@ static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const 
         gr_matrix_lend_values(matrix);
     }
     gr_matrix_unprepare(matrix);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *matrix, const void *values,
@@ -188,8 +186,6 @@ struct args_copy {
 int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
                      graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (*mask != NULL) {
         GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, *mask, "args.mask", error));
         *mask = &copy->mask;
@@ -200,15 +196,13 @@ int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, s
     if (copy->epilogue.residual == NULL) return GRAFT_OK;
     GR_TRY(gr_struct_read(&copy->residual, sizeof copy->residual, copy->epilogue.residual, "residual", error));
     copy->epilogue.residual = &copy->residual;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args *theirs, struct args_copy *copy,
                              graft_error *error)
 {
     graft_mxm_args *args = &copy->args;
-    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
     GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
@@ -217,9 +211,7 @@ static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args 
     GR_TRY(gr_matrix_check(context, args->a, "args.a", 1, error));
     args->b = &copy->b;
     args->c = &copy->c;
-    rc = gr_mxm_check(args, error);
-done:
-    return rc;
+    return gr_mxm_check(args, error);
 }
 
 static int32_t mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)

@@ -14,7 +14,7 @@ static int32_t network_create(graft_mesh *mesh, const graft_network_args *args, 
     graft_network_args ours = { .size = 0 };
     int32_t            rc = gr_call_begin_on(&call, mesh, GR_HANDLE_MESH, GRAFT_NETWORK_ID " create", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_struct_read(&ours, sizeof ours, args, "args", &call.error);
     if (rc == GRAFT_OK && network == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "network is null");
     rc = gr_network_create(mesh, rc, &ours, network, &call.error);
@@ -29,7 +29,7 @@ static int32_t network_info(const graft_network *network, graft_network_info *in
     graft_network_info ours;
     int32_t            rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " info", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     gr_network_info(network, &ours);
     rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
 done:
@@ -48,9 +48,9 @@ static int32_t network_begin(graft_network *network, const graft_field *input, g
     graft_field    ours;
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " begin", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (network->use.begun) gr_mgn_count_begin(network->mgn);
-    GR_TRY(gr_network_check_idle(network, &call.error));
+    GR_TRY_DONE(gr_network_check_idle(network, &call.error));
     rc = read_field(network, input, "input", network->columns.in, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_network_check_input(network, &ours, &call.error);
     rc = gr_network_begin(network, rc, &ours, &call.error);
@@ -74,10 +74,11 @@ static int32_t network_end(graft_network *network, const graft_field *output, gr
     graft_field    ours;
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " end", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (!network->use.begun) {
         gr_mgn_count_end(network->mgn);
-        GR_TRY(gr_fail(&call.error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first"));
+        GR_TRY_DONE(
+            gr_fail(&call.error, GRAFT_ERR_STATE, "no inference of this network has begun; call begin() first"));
     }
     rc = read_result(network, &output, "output", &ours, &call.error);
     rc = gr_network_end(network, rc, output, &call.error);
@@ -88,8 +89,6 @@ done:
 static int32_t read_rollout(const graft_network *n, const graft_rollout *args, graft_rollout *ours,
                             graft_field fields[2], graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_struct_read(ours, sizeof *ours, args, "args", error));
     GR_TRY(gr_network_check_idle(n, error));
     if (ours->steps < 1) return gr_fail(error, GRAFT_ERR_ARG, "args.steps is %d, expected 1 or more", ours->steps);
@@ -101,9 +100,7 @@ static int32_t read_rollout(const graft_network *n, const graft_rollout *args, g
     GR_TRY(read_field(n, ours->state, "args.state", n->columns.in, &fields[1], error));
     ours->initial = &fields[0];
     ours->state = &fields[1];
-    rc = gr_network_check_input(n, ours->initial, error);
-done:
-    return rc;
+    return gr_network_check_input(n, ours->initial, error);
 }
 
 static int32_t network_rollout(graft_network *network, const graft_rollout *args, graft_error *error)
@@ -113,7 +110,7 @@ static int32_t network_rollout(graft_network *network, const graft_rollout *args
     graft_field    fields[2];
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " rollout", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = read_rollout(network, args, &ours, fields, &call.error);
     rc = gr_network_rollout(network, rc, &ours, &call.error);
 done:
@@ -122,8 +119,6 @@ done:
 
 static int32_t check_members(graft_network *const *networks, int32_t count, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t k = 0; k < count; k++) {
         const graft_network *n = networks[k], *first = networks[0];
         char                 name[24];
@@ -136,8 +131,7 @@ static int32_t check_members(graft_network *const *networks, int32_t count, graf
             return gr_fail(error, GRAFT_ERR_ARG,
                            "networks[%d] has another mesh than networks[0], or other inputs and outputs", k);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t network_ensemble(graft_network *const *networks, int32_t count, const graft_field *input,
@@ -149,7 +143,7 @@ static int32_t network_ensemble(graft_network *const *networks, int32_t count, c
     int32_t              rc = gr_call_begin_on(&call, first, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " ensemble", error);
 
     if (count < 1) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "count is %d, expected 1 or more", count);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = check_members(networks, count, &call.error);
     if (rc == GRAFT_OK) rc = read_field(first, input, "input", first->columns.in, &ours[0], &call.error);
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++)
@@ -171,13 +165,10 @@ static int32_t check_pairs(int32_t count, graft_error *error)
 static int32_t read_pair(const graft_network *n, const graft_pair *pair, graft_field fields[2], graft_error *error)
 {
     graft_pair ours;
-    int32_t    rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&ours, sizeof ours, pair, "pair", error));
     GR_TRY(read_field(n, ours.input, "pair.input", n->columns.in, &fields[0], error));
-    rc = read_field(n, ours.target, "pair.target", n->columns.out, &fields[1], error);
-done:
-    return rc;
+    return read_field(n, ours.target, "pair.target", n->columns.out, &fields[1], error);
 }
 
 /* An array of the host whose elements have the size in the first one. */
@@ -191,7 +182,6 @@ static int32_t stage_pairs(graft_network *n, const graft_pair *pairs, int32_t co
                            graft_error *error)
 {
     graft_field fields[2];
-    int32_t     rc = GRAFT_OK;
 
     GR_TRY(gr_network_check_idle(n, error));
     for (int32_t k = 0; k < count; k++) GR_TRY(read_pair(n, pairs != NULL ? pair_at(pairs, k) : NULL, fields, error));
@@ -200,8 +190,7 @@ static int32_t stage_pairs(graft_network *n, const graft_pair *pairs, int32_t co
         GR_TRY(read_pair(n, pair_at(pairs, k), fields, error));
         gr_network_stage(n, &fields[0], &fields[1], k, &staged[k]);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t network_gradient(graft_network *network, const graft_pair *pair, double *loss, graft_error *error)
@@ -211,10 +200,10 @@ static int32_t network_gradient(graft_network *network, const graft_pair *pair, 
     double                 found = 0;
     int32_t rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " gradient", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (loss == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "loss is null");
     if (rc == GRAFT_OK) rc = stage_pairs(network, pair, 1, &staged, &call.error);
-    GR_TRY(gr_network_gradient(network, rc, &staged, &found, &call.error));
+    GR_TRY_DONE(gr_network_gradient(network, rc, &staged, &found, &call.error));
     *loss = found;
 done:
     return gr_call_end(&call, rc);
@@ -228,12 +217,12 @@ static int32_t network_train(graft_network *network, const graft_pair *pairs, in
     graft_network_step     ours;
     int32_t                rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " train", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = check_pairs(count, &call.error);
     if (rc == GRAFT_OK && step != NULL) rc = gr_struct_check_out(step, "step", &call.error);
     if (rc == GRAFT_OK) rc = stage_pairs(network, pairs, count, staged, &call.error);
     if (rc == GRAFT_OK) rc = gr_network_reserve_moments(network, &call.error);
-    GR_TRY(gr_network_train(network, rc, staged, count, &ours, &call.error));
+    GR_TRY_DONE(gr_network_train(network, rc, staged, count, &ours, &call.error));
     if (step != NULL) rc = gr_struct_write(step, &ours, sizeof ours, "step", &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -267,7 +256,7 @@ static int32_t network_save(graft_network *network, const char *path, graft_erro
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " save", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
     rc = gr_network_save(network, rc, path, &call.error);
 done:
@@ -279,7 +268,7 @@ static int32_t network_load(graft_network *network, const char *path, graft_erro
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " load", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
     if (rc == GRAFT_OK) rc = gr_network_check_idle(network, &call.error);
     rc = gr_network_load(network, rc, path, &call.error);
@@ -314,8 +303,8 @@ static int32_t network_times(const graft_network *network, int32_t layer, int32_
     graft_network_times ours;
     int32_t             rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " times", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_network_times(network, layer, pass, &ours, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_network_times(network, layer, pass, &ours, &call.error));
     rc = gr_struct_write(times, &ours, sizeof ours, "times", &call.error);
 done:
     return gr_call_end(&call, rc);

@@ -24,14 +24,14 @@ static int32_t sample_create(graft_context *context, graft_matrix *graph, const 
     graft_sampler           *made = NULL;
     int32_t                  rc = gr_call_begin(&call, context, GRAFT_SAMPLE_ID " create", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_matrix_check(context, graph, "graph", 1, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_matrix_check(context, graph, "graph", 1, &call.error));
     if (sampler == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "sampler is null");
-    GR_TRY(rc);
-    GR_TRY(check_count(graph, n_seeds, "n_seeds", &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(check_count(graph, n_seeds, "n_seeds", &call.error));
     source.n_layers = (int32_t)gr_shape_options(context)->layers;
     source.graph = &graph->csr;
-    GR_TRY(gr_sampler_create(context, &source, &made, &call.error));
+    GR_TRY_DONE(gr_sampler_create(context, &source, &made, &call.error));
     *gr_sampler_graph(made) = graph;
     gr_handle_init(made, GR_HANDLE_SAMPLER, context);
     *sampler = made;
@@ -89,9 +89,9 @@ static int32_t sample_next(graft_sampler *sampler, graft_sample_batch *batch, gr
     struct gr_call call;
     int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " next", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_check_out(batch, "batch", &call.error));
-    GR_TRY(gr_sampler_next(sampler, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_check_out(batch, "batch", &call.error));
+    GR_TRY_DONE(gr_sampler_next(sampler, &call.error));
     rc = give_batch(sampler, batch, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -103,15 +103,15 @@ static int32_t sample_sample(graft_sampler *sampler, const int64_t *seeds, int64
     struct gr_call call;
     int32_t        rc = begin_reading(&call, sampler, GRAFT_SAMPLE_ID " sample", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_check_out(batch, "batch", &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_check_out(batch, "batch", &call.error));
     if (seeds == NULL || n <= 0)
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "n is %lld, and seeds %s", (long long)n,
                      seeds == NULL ? "is null" : "is an array");
     else if ((flags & ~GRAFT_SAMPLE_ALL) != 0) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "flags is 0x%x", flags);
-    GR_TRY(rc);
-    GR_TRY(check_count(*gr_sampler_graph(sampler), n, "n", &call.error));
-    GR_TRY(gr_sampler_sample(sampler, seeds, n, (flags & GRAFT_SAMPLE_ALL) != 0, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(check_count(*gr_sampler_graph(sampler), n, "n", &call.error));
+    GR_TRY_DONE(gr_sampler_sample(sampler, seeds, n, (flags & GRAFT_SAMPLE_ALL) != 0, &call.error));
     rc = give_batch(sampler, batch, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -125,12 +125,12 @@ static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_
     struct gr_sampled_layer of;
     int32_t                 rc = gr_call_begin_on(&call, sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " block", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     batch = gr_sampler_batch(sampler);
     if (batch == NULL) rc = gr_fail(&call.error, GRAFT_ERR_STATE, "there is no batch: call next() or sample() first");
     else if (layer < 0 || layer >= batch->n_layers)
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "layer is %d, but a batch has %d", layer, batch->n_layers);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     of = gr_batch_layer(batch, layer);
     ours.n_dst = of.n_dst;
     ours.n_src = of.n_src;
@@ -155,14 +155,14 @@ static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_erro
                             .saved_fp = gr_fp_hold() };
     int32_t        rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (((const struct gr_handle *)sampler)->context->binds_threads) gr_affinity_save(&call.affinity);
     if (made == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "made is null");
     else if (!gr_handle_is(*gr_sampler_graph(sampler), GR_HANDLE_MATRIX))
         rc = gr_fail(&call.error, GRAFT_ERR_STATE, "the sampler's graph was destroyed");
     else rc = check_same(sampler, *gr_sampler_graph(sampler), &call.error);
-    GR_TRY(rc);
-    GR_TRY(gr_sampler_prefetch(sampler, &ours, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_sampler_prefetch(sampler, &ours, &call.error));
     *made = ours;
 done:
     return gr_call_end(&call, rc);

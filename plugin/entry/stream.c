@@ -10,7 +10,7 @@ static int32_t stream_create(graft_network *network, graft_stream **stream, graf
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, network, GR_HANDLE_NETWORK, GRAFT_STREAM_ID " create", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (stream == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "stream is null");
     rc = gr_stream_create(network, rc, stream, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*stream, GR_HANDLE_STREAM, network->context);
@@ -22,7 +22,6 @@ static int32_t read_state(const graft_stream *s, const graft_sample_state *state
                           graft_field fields[2], graft_error *error)
 {
     const graft_network *n = s->network;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(ours, sizeof *ours, state, "state", error));
     if (ours->flags & ~GRAFT_STREAM_FIRST)
@@ -32,8 +31,7 @@ static int32_t read_state(const graft_stream *s, const graft_sample_state *state
     if (ours->target == NULL) return GRAFT_OK;
     GR_TRY(gr_field_read(ours->target, "state.target", n->mesh->n_rows, n->columns.out, &fields[1], error));
     ours->target = &fields[1];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t stream_offer(graft_stream *stream, const graft_sample_state *state, graft_error *error)
@@ -43,7 +41,7 @@ static int32_t stream_offer(graft_stream *stream, const graft_sample_state *stat
     graft_field        fields[2];
     int32_t            rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " offer", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = read_state(stream, state, &ours, fields, &call.error);
     rc = gr_stream_offer(stream, rc, &ours, &call.error);
 done:
@@ -64,9 +62,9 @@ static int32_t stream_step(graft_stream *stream, double budget, int32_t max_step
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " step", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (status != NULL) rc = gr_struct_check_out(status, "status", &call.error);
-    GR_TRY(gr_stream_step(stream, rc, budget, max_steps, &call.error));
+    GR_TRY_DONE(gr_stream_step(stream, rc, budget, max_steps, &call.error));
     rc = write_status(stream, status, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -77,9 +75,9 @@ static int32_t stream_validate(graft_stream *stream, graft_stream_status *status
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " validate", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (status != NULL) rc = gr_struct_check_out(status, "status", &call.error);
-    GR_TRY(gr_stream_validate(stream, rc, &call.error));
+    GR_TRY_DONE(gr_stream_validate(stream, rc, &call.error));
     rc = write_status(stream, status, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -90,8 +88,8 @@ static int32_t stream_status(const graft_stream *stream, graft_stream_status *st
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " status", error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_struct_check_out(status, "status", &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_struct_check_out(status, "status", &call.error));
     rc = write_status(stream, status, &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -102,7 +100,7 @@ static int32_t stream_save(graft_stream *stream, const char *path, graft_error *
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " save", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
     rc = gr_stream_save(stream, rc, path, &call.error);
 done:
@@ -114,7 +112,7 @@ static int32_t stream_load(graft_stream *stream, const char *path, graft_error *
     struct gr_call call;
     int32_t        rc = gr_call_begin_on(&call, stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " load", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (path == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "path is null");
     rc = gr_stream_load(stream, rc, path, &call.error);
 done:

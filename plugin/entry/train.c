@@ -10,7 +10,7 @@ static int32_t train_create(graft_context *context, const graft_dataset *dataset
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_TRAIN_ID " create", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (trainer == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "trainer is null");
     rc = gr_trainer_create(context, rc, dataset, trainer, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*trainer, GR_HANDLE_TRAINER, context);
@@ -24,7 +24,7 @@ static int32_t train_epoch(graft_trainer *trainer, graft_epoch *epoch, graft_err
     graft_epoch    ours = { .size = sizeof ours };
     int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " epoch", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_struct_check_out(epoch, "epoch", &call.error);
     rc = gr_trainer_epoch(trainer, rc, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(epoch, &ours, sizeof ours, "epoch", &call.error);
@@ -38,7 +38,7 @@ static int32_t train_evaluate(graft_trainer *trainer, int32_t weights, graft_met
     graft_metrics  ours = { .size = sizeof ours };
     int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " evaluate", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_struct_check_out(metrics, "metrics", &call.error);
     rc = gr_trainer_evaluate(trainer, rc, weights, &ours, &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_write(metrics, &ours, sizeof ours, "metrics", &call.error);
@@ -53,7 +53,7 @@ static int32_t train_predict(graft_trainer *trainer, int32_t weights, int32_t *l
     graft_dense    ours;
     int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " predict", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (logits != NULL) rc = gr_struct_read(&ours, sizeof ours, logits, "logits", &call.error);
     rc = gr_trainer_predict(trainer, rc, weights, labels, logits != NULL ? &ours : NULL, &call.error);
 done:
@@ -98,7 +98,7 @@ static int32_t train_update(graft_trainer *trainer, uint32_t what, const graft_d
     graft_dataset  ours;
     int32_t        rc = gr_call_begin_on(&call, trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " update", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_struct_read(&ours, sizeof ours, dataset, "dataset", &call.error);
     rc = gr_trainer_update(trainer, rc, what, &ours, &call.error);
 done:

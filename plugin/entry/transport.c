@@ -40,10 +40,10 @@ static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_
     graft_transport *ours = NULL;
     int32_t          rc = gr_call_begin(&call, context, GRAFT_TRANSPORT_ID " threads", error);
 
-    GR_TRY(rc);
-    GR_TRY(check_array(n_ranks, transports, &call.error));
-    GR_TRY(GR_NEW(context, ours, n_ranks, &call.error));
-    GR_TRY(gr_rank_threads_create(&context->host, n_ranks, ours, &call.error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(check_array(n_ranks, transports, &call.error));
+    GR_TRY_DONE(GR_NEW(context, ours, n_ranks, &call.error));
+    GR_TRY_DONE(gr_rank_threads_create(&context->host, n_ranks, ours, &call.error));
     for (int32_t i = 0; i < n_ranks; i++)
         (void)gr_struct_write(element(transports, i), &ours[i], sizeof ours[i], "a transport", &call.error);
 done:
@@ -59,11 +59,12 @@ static int32_t transport_open(graft_context *context, const char *module, const 
     graft_transport    made = { .size = sizeof made };
     int32_t            rc = gr_call_begin(&call, context, GRAFT_TRANSPORT_ID " open", error);
 
-    GR_TRY(rc);
-    if (module == NULL) GR_TRY(gr_fail(&call.error, GRAFT_ERR_ARG, "module is null"));
-    GR_TRY(gr_struct_check_out(transport, "transport", &call.error));
-    if (communicator != NULL) GR_TRY(gr_struct_read(&ours, sizeof ours, communicator, "communicator", &call.error));
-    GR_TRY(gr_transport_open(context, module, &ours, &made, &call.error));
+    GR_TRY_DONE(rc);
+    if (module == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "module is null"));
+    GR_TRY_DONE(gr_struct_check_out(transport, "transport", &call.error));
+    if (communicator != NULL)
+        GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, communicator, "communicator", &call.error));
+    GR_TRY_DONE(gr_transport_open(context, module, &ours, &made, &call.error));
     (void)gr_struct_write(transport, &made, sizeof made, "transport", &call.error);
 done:
     return gr_call_end(&call, rc);

@@ -29,12 +29,12 @@ int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graf
     csr->view = *like;
     csr->view.n_rows = n_rows;
     csr->view.n_cols = n_cols;
-    GR_TRY(GR_NEW(context, csr->row_ptr, n_rows < INT64_MAX ? n_rows + 1 : -1, error));
+    GR_TRY_DONE(GR_NEW(context, csr->row_ptr, n_rows < INT64_MAX ? n_rows + 1 : -1, error));
     csr->col_idx = gr_new(context, entries, index_bytes(like), "col_idx", error);
-    GR_TRY(csr->col_idx != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
+    GR_TRY_DONE(csr->col_idx != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
     if (like->values != NULL) {
         csr->values = gr_new(context, entries, value_bytes(like), "values", error);
-        GR_TRY(csr->values != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
+        GR_TRY_DONE(csr->values != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM);
     }
     csr->view.row_ptr = csr->row_ptr;
     csr->view.col_idx = csr->col_idx;
@@ -280,7 +280,7 @@ int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *c
                        "the matrix is %lld x %lld with %lld entries, and no transpose of one of %lld x %lld with %lld",
                        (long long)transpose->n_rows, (long long)transpose->n_cols, (long long)gr_csr_entries(transpose),
                        (long long)csr->n_rows, (long long)csr->n_cols, (long long)gr_csr_entries(csr));
-    GR_TRY(GR_NEW(context, next, transpose->n_rows, error));
+    GR_TRY_DONE(GR_NEW(context, next, transpose->n_rows, error));
     memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
     if (!trust && !matches_transpose(csr, transpose, next)) {
         rc = gr_fail(error, GRAFT_ERR_ARG, "the matrix is not the transpose of the other one: entries differ");
@@ -301,7 +301,7 @@ int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, 
     int            same = csr->n_rows == csr->n_cols;
 
     /* The entries of the transpose come in row order, so the next entry of row c must be at next[c]. */
-    GR_TRY(GR_NEW(context, next, csr->n_rows, error));
+    GR_TRY_DONE(GR_NEW(context, next, csr->n_rows, error));
     memcpy(next, csr->row_ptr, (uint64_t)csr->n_rows * sizeof *next);
     for (int64_t row = 0; row < csr->n_rows && same; row++) {
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1] && same; e++) {

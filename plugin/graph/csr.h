@@ -1,7 +1,6 @@
 /* Sparse matrices in CSR form: checks of matrices of the host, and matrices that own their arrays.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_GRAPH_CSR_H
-#define GR_GRAPH_CSR_H
+#pragma once
 
 #include "base/context.h"
 #include "graft_matrix.h"
@@ -90,5 +89,3 @@ static inline int64_t gr_csr_column(const graft_csr *csr, int64_t entry)
     return csr->index_type == GRAFT_I32 ? ((const int32_t *)csr->col_idx)[entry]
                                         : ((const int64_t *)csr->col_idx)[entry];
 }
-
-#endif

@@ -15,9 +15,9 @@ int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t co
     int32_t       rc;
     struct gr_coo made = { .count = count };
 
-    GR_TRY(GR_NEW(context, made.row, count, error));
-    GR_TRY(GR_NEW(context, made.col, count, error));
-    if (weighted) GR_TRY(GR_NEW(context, made.value, count, error));
+    GR_TRY_DONE(GR_NEW(context, made.row, count, error));
+    GR_TRY_DONE(GR_NEW(context, made.col, count, error));
+    if (weighted) GR_TRY_DONE(GR_NEW(context, made.value, count, error));
     *coo = made;
     memset(&made, 0, sizeof made);
 done:
@@ -124,8 +124,8 @@ static int32_t sort_rows(const graft_context *context, const struct gr_csr *csr,
     for (int64_t i = 0; i < n_rows; i++)
         if (ptr[i + 1] - ptr[i] > longest) longest = ptr[i + 1] - ptr[i];
     if (longest > GR_SORT_BY_INSERTION) {
-        GR_TRY(GR_NEW(context, spare.col, longest, error));
-        if (csr->values != NULL) GR_TRY(GR_NEW(context, spare.value, longest, error));
+        GR_TRY_DONE(GR_NEW(context, spare.col, longest, error));
+        if (csr->values != NULL) GR_TRY_DONE(GR_NEW(context, spare.value, longest, error));
     }
     for (int64_t i = 0; i < n_rows; i++) {
         const struct row_entries row = { (int32_t *)csr->col_idx + ptr[i],
@@ -190,11 +190,11 @@ int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const cha
     int64_t       removed;
     int32_t       rc;
 
-    GR_TRY(sort_by_row(context, coo, &made, error));
+    GR_TRY_DONE(sort_by_row(context, coo, &made, error));
     gr_coo_fini(context, coo);
-    GR_TRY(sort_rows(context, &made, error));
+    GR_TRY_DONE(sort_rows(context, &made, error));
     removed = merge_equal(&made);
-    GR_TRY(check_sums(&made, first_row, name, error));
+    GR_TRY_DONE(check_sums(&made, first_row, name, error));
     GR_ASSERT(removed >= 0 && gr_csr_is_valid(&made.view));
     *merged = removed;
     *csr = made;

@@ -1,7 +1,6 @@
 /* Builds a CSR matrix from entries in any order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_GRAPH_CSR_BUILD_H
-#define GR_GRAPH_CSR_BUILD_H
+#pragma once
 
 #include "graph/csr.h"
 
@@ -29,5 +28,3 @@ void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
  * \return OK; ERR_FORMAT (a sum that is no finite float); ERR_NOMEM. */
 int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const char *name, struct gr_csr *csr,
                      int64_t *merged, graft_error *error);
-
-#endif

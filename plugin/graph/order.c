@@ -133,15 +133,12 @@ static void by_community(struct order_work *w, int64_t *order)
 static int32_t allocate_order_work(const graft_context *context, struct gr_pool *pool, struct order_work *w,
                                    graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_POOL_NEW(context, pool, w->by_degree, w->n, error));
     GR_TRY(GR_POOL_NEW(context, pool, w->label, w->n, error));
     GR_TRY(GR_POOL_NEW(context, pool, w->count, w->n + 1, error));
     GR_TRY(GR_POOL_NEW(context, pool, w->place, w->n, error));
     sort_by_degree(w);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t gr_order_bytes(int64_t n)
@@ -203,9 +200,9 @@ int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const
     int32_t  rc = GRAFT_OK;
 
     memset(permuted, 0, sizeof *permuted);
-    GR_TRY(GR_NEW(context, place, csr->n_rows, error));
-    GR_TRY(invert_order(order, csr->n_rows, place, error));
-    GR_TRY(gr_csr_init(context, permuted, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr), error));
+    GR_TRY_DONE(GR_NEW(context, place, csr->n_rows, error));
+    GR_TRY_DONE(invert_order(order, csr->n_rows, place, error));
+    GR_TRY_DONE(gr_csr_init(context, permuted, csr, csr->n_rows, csr->n_cols, gr_csr_entries(csr), error));
     for (int64_t i = 0; i < csr->n_rows; i++) {
         for (int64_t e = csr->row_ptr[order[i]]; e < csr->row_ptr[order[i] + 1]; e++) {
             gr_csr_put(permuted, to++, place[gr_csr_column(csr, e)], csr, e);

@@ -1,7 +1,6 @@
 /* Orders of the vertices that place neighbours close to each other.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_GRAPH_ORDER_H
-#define GR_GRAPH_ORDER_H
+#pragma once
 
 #include "base/option_row.h"
 #include "graph/csr.h"
@@ -37,5 +36,3 @@ int64_t gr_order_bytes(int64_t n);
  *  (`order` is no permutation); ERR_NOMEM */
 int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
                        struct gr_csr *permuted, graft_error *error);
-
-#endif

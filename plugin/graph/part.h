@@ -1,7 +1,6 @@
 /* The part of a distributed graph that one rank has: the rows of its own vertices, and its halo.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_GRAPH_PART_H
-#define GR_GRAPH_PART_H
+#pragma once
 
 #include "graph/csr.h"
 
@@ -28,5 +27,3 @@ int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank);
 /** Whether the part is valid: valid matrices that fit each other, and a valid halo. Returns 1 or 0. O(rows + edges), no
  *  messages. */
 int gr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank);
-
-#endif

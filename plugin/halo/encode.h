@@ -1,7 +1,6 @@
 /* The places of encoded and raw rows of a message, for messages.c and the assignment of widths.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_ENCODE_H
-#define GR_HALO_ENCODE_H
+#pragma once
 
 #include "halo/messages.h"
 
@@ -19,5 +18,3 @@ void gr_messages_count_sent(struct gr_messages *messages);
 
 /** Bytes of the raw rows to or from rank q. */
 int64_t gr_message_raw_bytes(const struct gr_message_side *side, int32_t q);
-
-#endif

@@ -19,7 +19,6 @@ static const struct gr_row_widths *widths_of(const struct gr_exchange *x)
 int32_t gr_exchange_begin(struct gr_exchange *x, struct gr_team team, graft_error *error)
 {
     struct gr_history *history = history_of(x);
-    int32_t            rc = GRAFT_OK;
 
     GR_ASSERT(x->messages != NULL && x->args.width >= 0);
     x->is_repeat = 0;
@@ -34,9 +33,7 @@ int32_t gr_exchange_begin(struct gr_exchange *x, struct gr_team team, graft_erro
         x->settled_at = history->messages.begun.received_at;
     }
     if (widths_of(x) != NULL) gr_row_bits_begin(&x->layer->bits, x->layer->rows, x->args.width, x->args.epoch);
-    rc = gr_messages_post(x->messages, &x->args, widths_of(x), x->received, error);
-done:
-    return rc;
+    return gr_messages_post(x->messages, &x->args, widths_of(x), x->received, error);
 }
 
 int32_t gr_exchange_send(struct gr_exchange *x, struct gr_team team, graft_error *error)
@@ -78,7 +75,6 @@ int32_t gr_exchange_progress(struct gr_exchange *x, int32_t *arrived, graft_erro
 int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void **rows, graft_error *error)
 {
     struct gr_history *history = history_of(x);
-    int32_t            rc = GRAFT_OK;
 
     GR_ASSERT(history == NULL || x->messages == &history->messages);
     if (history == NULL) {
@@ -96,6 +92,5 @@ int32_t gr_exchange_end(struct gr_exchange *x, struct gr_team team, const void *
         x->received_at = history->messages.begun.received_at;
     }
     gr_history_use(history, x->args.epoch);
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -9,8 +9,7 @@
  * Exchanges that are not steps of their layer, such as exchanges of an evaluation, do not change the data stored for
  * the layer.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_EXCHANGE_H
-#define GR_HALO_EXCHANGE_H
+#pragma once
 
 #include "halo/layers.h"
 
@@ -41,5 +40,3 @@ int32_t gr_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, gra
 
 /** End. *rows receives the rows to use: received.data, or others. \return OK; ERR_PEER. */
 int32_t gr_exchange_end(struct gr_exchange *exchange, struct gr_team team, const void **rows, graft_error *error);
-
-#endif

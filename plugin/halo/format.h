@@ -1,7 +1,6 @@
 /* How rows are written in messages, as the options say.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_FORMAT_H
-#define GR_HALO_FORMAT_H
+#pragma once
 
 #include "base/direction.h"
 #include "codec/codec.h"
@@ -26,5 +25,3 @@ int32_t gr_row_format_code(const struct gr_row_format *format, enum gr_direction
 
 /** GRAFT_ROUND_... of rows with this number of bits in one direction. */
 int32_t gr_row_format_rounding(const struct gr_row_format *format, enum gr_direction direction, int32_t bits);
-
-#endif

@@ -51,8 +51,8 @@ int32_t gr_halo_rows_reserve(struct gr_halo_rows *r, int64_t width, graft_dtype 
     int32_t       rc = GRAFT_OK;
 
     if (__builtin_mul_overflow(width, gr_dtype_bytes(dtype), &row_bytes)) row_bytes = INT64_MAX;
-    GR_TRY(reserve_buffer(r, GR_SEND, rows[GR_SEND], row_bytes, error));
-    if (!is_own) GR_TRY(reserve_buffer(r, GR_RECEIVE, rows[GR_RECEIVE], row_bytes, error));
+    GR_TRY_DONE(reserve_buffer(r, GR_SEND, rows[GR_SEND], row_bytes, error));
+    if (!is_own) GR_TRY_DONE(reserve_buffer(r, GR_RECEIVE, rows[GR_RECEIVE], row_bytes, error));
     rc = gr_messages_reserve(&r->messages, rows, width, dtype, error);
     if (rc == GRAFT_OK && width > r->widest) r->widest = width;
 done:
@@ -63,13 +63,9 @@ done:
 static int32_t init_messages(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r,
                              graft_error *error)
 {
-    int32_t rc = gr_messages_init(context, comm, 0, &r->messages, error);
-
-    GR_TRY(rc);
+    GR_TRY(gr_messages_init(context, comm, 0, &r->messages, error));
     GR_TRY(GR_NEW(context, r->flow, comm->n_ranks, error));
-    rc = gr_halo_rows_reserve(r, r->widest, GRAFT_F32, 1, error);
-done:
-    return rc;
+    return gr_halo_rows_reserve(r, r->widest, GRAFT_F32, 1, error);
 }
 
 static int32_t init_layers(const graft_context *context, struct gr_comm *comm, const int64_t *width, int32_t layers,
@@ -90,16 +86,12 @@ static int32_t init_layers(const graft_context *context, struct gr_comm *comm, c
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           const int64_t *width, int32_t layers, struct gr_halo_rows *r, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     r->halo = halo;
     for (int32_t l = 0; l < layers; l++) r->widest = width[l] > r->widest ? width[l] : r->widest;
     GR_TRY(gr_links_init(context, comm, halo, &r->links, error));
     GR_TRY(gr_comm_agree(comm, init_messages(context, comm, r, error), error));
     GR_TRY(gr_comm_agree(comm, init_layers(context, comm, width, layers, r, error), error));
-    rc = share_halo_flow(r, comm, error);
-done:
-    return rc;
+    return share_halo_flow(r, comm, error);
 }
 
 void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
@@ -220,7 +212,7 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
                                .received = forward[gr_side_of(pass->direction, GR_RECEIVE)],
                                .smoothing = r->layers.smoothing,
                                .synchronous = pass->synchronous };
-    GR_TRY(gr_exchange_begin(x, team, error));
+    GR_TRY_DONE(gr_exchange_begin(x, team, error));
     if (!x->is_repeat) pack_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
     rc = gr_exchange_send(x, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER && !(rc == GRAFT_ERR_NONFINITE && pass->sends_refused_rows))
@@ -237,7 +229,7 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
 
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
-    GR_TRY(gr_exchange_end(&r->exchange, team, &rows, error));
+    GR_TRY_DONE(gr_exchange_end(&r->exchange, team, &rows, error));
     if (r->pass.is_refused) goto done;
     if (r->pass.direction == GR_BACKWARD) {
         const struct packing p = packing_of(r, rows, 0, r->links.send_start[r->messages.comm->n_ranks]);

@@ -1,8 +1,7 @@
 /* Exchanges of raw rows of the halo, for attention and extrema, which need single rows and not sums; and sums of a
  * rank's results for halo rows at their owners.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_HALO_H
-#define GR_HALO_HALO_H
+#pragma once
 
 #include "halo/exchange.h"
 #include "halo/links.h"
@@ -67,5 +66,3 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_e
 
 /** Bytes that it holds. */
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks);
-
-#endif

@@ -44,7 +44,6 @@ int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtyp
 {
     const graft_context *context = h->messages.context;
     const int64_t        bytes = store_bytes(h, width, dtype);
-    int32_t              rc = GRAFT_OK;
 
     if (h->width == width && h->dtype == dtype) return GRAFT_OK;
     gr_history_forget(h);
@@ -60,8 +59,7 @@ int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtyp
     }
     h->width = width;
     h->dtype = dtype;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t gr_history_need(const struct gr_history *h, int64_t width, graft_dtype dtype)
@@ -156,7 +154,6 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
     const int64_t rows = h->n_rows[GR_RECEIVE], chunks = gr_chunk_count(rows, GR_ROWS_AT_ONCE);
     const int     follows = h->has_rows && is_next(h->sent_epoch, h->epoch);
     struct store  store = { h, decoded, 0, follows ? smoothing : 0, follows };
-    int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(h->in_flight);
     team.poll = NULL; /* nothing is in flight any more */
@@ -169,8 +166,7 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
         for (int i = 0; i < 2; i++) h->drift[i] += h->chunk_drift[2 * c + i];
     h->has_rows = 1;
     h->epoch = h->sent_epoch;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_history_sent(struct gr_history *h, int64_t epoch)

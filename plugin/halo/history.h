@@ -2,8 +2,7 @@
  * use while the rows of this epoch are in flight. Source: Sylvie, section 4 (asynchronous epochs, and synchronous ones
  * in between); PipeGCN, section 3.4 (smoothing).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_HISTORY_H
-#define GR_HALO_HISTORY_H
+#pragma once
 
 #include "halo/messages.h"
 
@@ -59,5 +58,3 @@ void gr_history_use(struct gr_history *history, int64_t epoch);
 
 /** Count the drift from here. */
 void gr_history_clear_drift(struct gr_history *history);
-
-#endif

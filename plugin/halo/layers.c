@@ -23,14 +23,11 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
 
 static int32_t layer_init(const struct gr_halo_layers *layers, struct gr_halo_layer *layer, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     /* The history first: it takes a channel, on all ranks. */
     if (layer->is_stale) GR_TRY(gr_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
     if (layer->is_adaptive)
         GR_TRY(gr_row_bits_init(layers->context, layer->rows, layers->comm->n_ranks, &layer->bits, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const int64_t *const start[GR_SIDES],
@@ -111,15 +108,12 @@ int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_
 int32_t gr_halo_layers_reserve(struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype,
                                graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         struct gr_halo_layer *layer = gr_halo_layers_find(layers, number, (enum gr_direction)d);
 
         GR_TRY(gr_halo_layer_reserve(layer, width, dtype, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype)

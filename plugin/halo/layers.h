@@ -1,7 +1,6 @@
 /* Data of exchanges that are stored between epochs, for each layer and direction: adaptive widths, and stale rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_LAYERS_H
-#define GR_HALO_LAYERS_H
+#pragma once
 
 #include "halo/history.h"
 #include "halo/options.h"
@@ -62,5 +61,3 @@ void gr_halo_layers_reset(struct gr_halo_layers *layers);
 
 /** Add the seconds of the exchanges of all layers. */
 void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange);
-
-#endif

@@ -9,12 +9,8 @@
 static int32_t allocate_links(const graft_context *context, int32_t n_ranks, struct gr_links *l, int64_t **count,
                               graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, l->send_start, n_ranks + 1, error));
-    rc = GR_NEW(context, *count, n_ranks, error);
-done:
-    return rc;
+    return GR_NEW(context, *count, n_ranks, error);
 }
 
 int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -25,11 +21,11 @@ int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const 
     int32_t       rc = allocate_links(context, n_ranks, l, &count, error);
 
     l->halo = halo;
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int32_t q = 0; q < n_ranks; q++) count[q] = halo->start[q + 1] - halo->start[q];
-    GR_TRY(gr_comm_alltoall(comm, count, sizeof *count, l->send_start + 1, error));
+    GR_TRY_DONE(gr_comm_alltoall(comm, count, sizeof *count, l->send_start + 1, error));
     for (int32_t q = 0; q < n_ranks; q++) l->send_start[q + 1] += l->send_start[q];
-    GR_TRY(gr_comm_agree(comm, GR_NEW(context, l->place, l->send_start[n_ranks], error), error));
+    GR_TRY_DONE(gr_comm_agree(comm, GR_NEW(context, l->place, l->send_start[n_ranks], error), error));
     rc = gr_links_tell(l, comm, halo->place, l->place, sizeof *l->place, error);
     GR_ASSERT(rc < 0 || gr_links_are_valid(l, n_ranks, comm->rank));
 done:

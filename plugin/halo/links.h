@@ -1,8 +1,7 @@
 /* Send lists: the owned vertices that each other rank has in its halo. Bytes of vertices are exchanged by them: from
  * owners to halos, and back.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_LINKS_H
-#define GR_HALO_LINKS_H
+#pragma once
 
 #include "comm/collective.h"
 #include "graph/part.h"
@@ -46,5 +45,3 @@ int32_t gr_links_tell(struct gr_links *links, struct gr_comm *comm, const void *
 
 /** Bytes that it holds. */
 int64_t gr_links_bytes(const struct gr_links *links);
-
-#endif

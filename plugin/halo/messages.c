@@ -22,15 +22,11 @@ enum { PART_FRAME, PART_ROWS, PART_RAW, PARTS };
 static int32_t side_init(const graft_context *context, int64_t n_ranks, struct gr_message_side *side,
                          graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, side->encoded_at, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, side->raw_at, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, side->peer, n_ranks, error));
     GR_TRY(GR_NEW(context, side->frame, n_ranks, error));
-    GR_TRY(GR_NEW(context, side->has_raw, n_ranks, error));
-done:
-    return rc;
+    return GR_NEW(context, side->has_raw, n_ranks, error);
 }
 
 static void side_fini(const graft_context *context, const struct gr_message_side *side)
@@ -44,7 +40,6 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
                          graft_error *error)
 {
     const int64_t n_ranks = comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
 
     *m = (struct gr_messages){ .context = context, .comm = comm, .channel = gr_comm_channel(comm) };
     m->format = gr_row_format_of(context);
@@ -53,9 +48,7 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
     for (int s = 0; s < GR_SIDES; s++) GR_TRY(side_init(context, n_ranks, &m->side[s], error));
     GR_TRY(GR_NEW(context, m->crc, n_ranks, error));
     GR_TRY(GR_NEW(context, m->requests, GR_SIDES * PARTS * n_ranks, error));
-    GR_TRY(GR_NEW(context, m->sent, n_ranks, error));
-done:
-    return rc;
+    return GR_NEW(context, m->sent, n_ranks, error);
 }
 
 void gr_messages_fini(struct gr_messages *m)
@@ -134,7 +127,6 @@ int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES],
 {
     const struct need need = need_of(m, rows, width, dtype);
     int64_t work = m->work.n_floats * (int64_t)sizeof *m->work.floats, errors = error_bytes(m, m->work.row_errors);
-    int32_t rc = GRAFT_OK;
 
     GR_ASSERT(rows[GR_SEND] >= 0 && rows[GR_RECEIVE] >= 0 && width >= 0);
     for (int s = 0; s < GR_SIDES; s++)
@@ -143,8 +135,7 @@ int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES],
     m->work.n_floats = work / (int64_t)sizeof *m->work.floats;
     GR_TRY(grow(m, (void **)&m->work.row_error, &errors, need.errors, error));
     m->work.row_errors = errors / error_bytes(m, 1);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t gr_messages_bytes(const struct gr_messages *m)
@@ -340,8 +331,8 @@ int32_t gr_messages_post(struct gr_messages *m, const struct gr_exchange_args *a
     for (int32_t i = 0; i < side->n; i++) {
         const int32_t q = side->peer[i];
 
-        GR_TRY(receive_part(m, q, frame_part(side, i), request_of(m, GR_RECEIVE, PART_FRAME, i), error));
-        GR_TRY(receive_part(m, q, rows_part(m, side, q), request_of(m, GR_RECEIVE, PART_ROWS, i), error));
+        GR_TRY_DONE(receive_part(m, q, frame_part(side, i), request_of(m, GR_RECEIVE, PART_FRAME, i), error));
+        GR_TRY_DONE(receive_part(m, q, rows_part(m, side, q), request_of(m, GR_RECEIVE, PART_ROWS, i), error));
     }
 done:
     return rc;
@@ -369,15 +360,13 @@ static int32_t send_message(struct gr_messages *m, int32_t i, graft_error *error
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
     const int32_t                 q = side->peer[i];
-    int32_t                       rc = GRAFT_OK;
 
     side->frame[i] = frame_of(m, side, q, m->comm->rank);
     gr_frame_seal_crc(&side->frame[i], m->crc[i]);
     GR_TRY(send_part(m, q, frame_part(side, i), request_of(m, GR_SEND, PART_FRAME, i), error));
     GR_TRY(send_part(m, q, rows_part(m, side, q), request_of(m, GR_SEND, PART_ROWS, i), error));
-    if (side->has_raw[q]) rc = send_part(m, q, raw_part(side, q), request_of(m, GR_SEND, PART_RAW, i), error);
-done:
-    return rc;
+    if (side->has_raw[q]) return send_part(m, q, raw_part(side, q), request_of(m, GR_SEND, PART_RAW, i), error);
+    return GRAFT_OK;
 }
 
 /* The distance of a rank after this rank, cyclically; n_ranks for this rank itself. */
@@ -389,22 +378,21 @@ static int32_t places_behind(const struct gr_messages *m, int32_t rank)
 int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_team team, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
-    int32_t                       last = m->begun.n_sent, rc = GRAFT_OK;
+    int32_t                       last = m->begun.n_sent;
 
     while (last < side->n && places_behind(m, side->peer[last]) <= places_behind(m, peer)) last++;
     if (m->is_detached) GR_TRY(check_raw(m, error)); /* there is no space for raw rows */
     compute_crcs(m, side, m->begun.n_sent, last, team);
     if (m->begun.send_began_at == 0) m->begun.send_began_at = gr_seconds();
     for (; m->begun.n_sent < last; m->begun.n_sent++) GR_TRY(send_message(m, m->begun.n_sent, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error *error)
 {
     int32_t rc = gr_messages_send_until(m, m->comm->rank, team, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     gr_messages_count_sent(m);
     m->begun.is_sent = 1;
     m->begun.sent_at = gr_seconds();
@@ -418,7 +406,6 @@ done:
 static int32_t check_frames(struct gr_messages *m, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
-    int32_t                       rc = GRAFT_OK;
 
     for (int32_t i = 0; i < side->n; i++) {
         const int32_t   q = side->peer[i];
@@ -431,8 +418,7 @@ static int32_t check_frames(struct gr_messages *m, graft_error *error)
             GR_TRY(receive_part(m, q, raw_part(side, q), request_of(m, GR_RECEIVE, PART_RAW, i), error));
     }
     m->begun.frames_checked = 1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t check_crcs(struct gr_messages *m, struct gr_team team, graft_error *error)
@@ -480,10 +466,10 @@ static int32_t wait_for_arrival(struct gr_messages *m, graft_error *error)
     if (rc < 0) *error = m->begun.error;
     if (rc < 0 || m->begun.arrived) return rc;
     if (!m->begun.frames_checked) {
-        GR_TRY(gr_comm_wait(m->comm, m->requests, m->side[GR_RECEIVE].n, error));
-        GR_TRY(check_frames(m, error));
+        GR_TRY_DONE(gr_comm_wait(m->comm, m->requests, m->side[GR_RECEIVE].n, error));
+        GR_TRY_DONE(check_frames(m, error));
     }
-    GR_TRY(gr_comm_wait(m->comm, m->requests, request_count(m), error));
+    GR_TRY_DONE(gr_comm_wait(m->comm, m->requests, request_count(m), error));
     note_arrival(m, begin);
 done:
     return rc;

@@ -4,8 +4,7 @@
  *
  * messages.c   frames, requests, CRCs      encode.c   rows and their records, and the quantization error
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_MESSAGES_H
-#define GR_HALO_MESSAGES_H
+#pragma once
 
 #include "base/team.h"
 #include "comm/comm.h"
@@ -174,5 +173,3 @@ void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *se
 
 /** Add the seconds of all exchanges. */
 void gr_messages_add_seconds(const struct gr_messages *messages, double *wait, double *exchange);
-
-#endif

@@ -1,7 +1,6 @@
 /* The options of the exchange of boundary rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_OPTIONS_H
-#define GR_HALO_OPTIONS_H
+#pragma once
 
 #include "base/direction.h"
 #include "base/option_row.h"
@@ -111,5 +110,3 @@ static inline const struct gr_halo_options *gr_halo_options(const graft_context 
 
 /** The codec of option halo.codec in one direction. */
 struct gr_halo_codec gr_halo_codec_of(const struct gr_halo_options *options, enum gr_direction direction);
-
-#endif

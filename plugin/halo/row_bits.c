@@ -14,8 +14,6 @@ enum { FIRST_BITS = 8 };
 int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
                          struct gr_row_bits *b, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
     GR_TRY(GR_NEW(context, b->widths.spread, rows[GR_SEND], error));
     GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
@@ -28,8 +26,7 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
         GR_TRY(GR_NEW(context, b->weight[side], rows[side], error));
     }
     gr_row_bits_reset(b, rows, n_ranks);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void clear_epoch(struct gr_row_bits *b, int64_t rows_sent)

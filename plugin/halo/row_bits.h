@@ -1,8 +1,7 @@
 /* Adaptive widths: the bits of each sent row of one layer and direction, and the data for their assignment in
  * adaptive/. Source: AdaQP, section 4.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_HALO_ROW_BITS_H
-#define GR_HALO_ROW_BITS_H
+#pragma once
 
 #include "graph/csr.h"
 #include "graph/part.h"
@@ -57,5 +56,3 @@ void gr_row_bits_weigh(struct gr_row_bits *bits, const graft_csr *matrix, int ha
 /** The same if each row of `part` is a mean of the rows of all its neighbours; or, with part NULL, if rows are added
  *  with weight 1. */
 void gr_row_bits_weigh_mean(struct gr_row_bits *bits, const struct gr_part *part, const int64_t rows[GR_SIDES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* The checksums in the metadata of a model file; graft_model.h describes them.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_CHECKSUM_H
-#define GR_IO_CHECKSUM_H
+#pragma once
 
 #include "io/safetensors.h"
 
@@ -24,5 +23,3 @@ uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, 
 
 /** Whether a header has both checksums and is right, or has none. \return OK; ERR_FORMAT. */
 int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error);
-
-#endif

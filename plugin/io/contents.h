@@ -2,8 +2,7 @@
  * *data, fills it from a file that gr_folder_open() has opened, and checks every value; gr_data_close() frees it.
  * [collective] All ranks return the same code.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_CONTENTS_H
-#define GR_IO_CONTENTS_H
+#pragma once
 
 #include "base/memory.h"
 #include "io/data.h"
@@ -48,5 +47,3 @@ int32_t gr_float_targets_read(const struct gr_reading *reading, const struct gr_
                               graft_error *error);
 int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                       graft_error *error);
-
-#endif

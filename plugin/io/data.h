@@ -1,7 +1,6 @@
 /* Data sets from files: the implementation of "graft.data/1".
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_DATA_H
-#define GR_IO_DATA_H
+#pragma once
 
 #include "graft_data.h"
 #include "graft_transport.h"
@@ -15,5 +14,3 @@ int32_t gr_data_open_slice(graft_context *context, const graft_transport *transp
 
 const graft_dataset *gr_data_view(const graft_data *data);
 void                 gr_data_close(graft_context *context, graft_data *data);
-
-#endif

@@ -28,24 +28,19 @@ static int32_t read_slice_edges(struct gr_reading *reading, struct gr_folder *fo
     else rc = gr_mtx_read(reading, &folder->part[GR_PART_GRAPH].file, &folder->vertices, coo, error);
     GR_TRY(rc);
     GR_TRY(gr_reading_choose(reading, coo, vertex_bytes(folder, coo->n_rows), error));
-    rc = gr_reading_send(reading, coo, error);
-done:
-    return rc;
+    return gr_reading_send(reading, coo, error);
 }
 
 /* A copy of the edges with their numbers, if edges have features, because building the graph frees them. */
 static int32_t keep_edges(const struct gr_reading *reading, struct gr_coo *coo, struct gr_coo *kept, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (coo->number == NULL) return GRAFT_OK;
     GR_TRY(gr_coo_init(reading->context, kept, coo->count, 0, error));
     memcpy(kept->row, coo->row, (uint64_t)coo->count * sizeof *kept->row);
     memcpy(kept->col, coo->col, (uint64_t)coo->count * sizeof *kept->col);
     kept->number = coo->number;
     coo->number = NULL;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, graft_data *data, graft_error *error)
@@ -56,10 +51,10 @@ static int32_t read_graph(struct gr_reading *reading, struct gr_folder *folder, 
     int64_t            merged = 0;
     int32_t            rc;
 
-    GR_TRY(read_slice_edges(reading, folder, &coo, error));
+    GR_TRY_DONE(read_slice_edges(reading, folder, &coo, error));
     rc = keep_edges(reading, &coo, &kept, error);
     if (rc == GRAFT_OK) rc = gr_csr_build(reading->context, &coo, name, &data->graph, &merged, error);
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     data->set.graph = &data->graph.view;
     data->set.n_vertices = data->graph.view.n_cols;
     data->set.n_slice = data->graph.view.n_rows;
@@ -81,13 +76,13 @@ static int32_t read_folder(struct gr_reading *reading, const char *path, graft_d
     struct gr_folder folder = { 0 };
     int32_t          rc = gr_folder_open(&folder, path, error);
 
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
-    GR_TRY(gr_folder_compare(&folder, reading->comm, error));
-    GR_TRY(read_graph(reading, &folder, data, error));
-    GR_TRY(gr_features_read(reading, &folder, data, error));
-    GR_TRY(gr_labels_read(reading, &folder, data, error));
-    GR_TRY(gr_float_targets_read(reading, &folder, data, error));
-    GR_TRY(gr_split_read(reading, &folder, data, error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_folder_compare(&folder, reading->comm, error));
+    GR_TRY_DONE(read_graph(reading, &folder, data, error));
+    GR_TRY_DONE(gr_features_read(reading, &folder, data, error));
+    GR_TRY_DONE(gr_labels_read(reading, &folder, data, error));
+    GR_TRY_DONE(gr_float_targets_read(reading, &folder, data, error));
+    GR_TRY_DONE(gr_split_read(reading, &folder, data, error));
 done:
     gr_folder_close(&folder);
     return rc;
@@ -108,13 +103,13 @@ int32_t gr_data_open_slice(graft_context *context, const graft_transport *transp
     graft_data       *made = NULL;
     int32_t           rc;
 
-    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
+    GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     rc = allocate_data(context, path, data != NULL ? &made : NULL, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_reading_init(&reading, comm, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_reading_init(&reading, comm, error));
     reading.maps = maps;
     made->set.size = sizeof made->set;
-    GR_TRY(read_folder(&reading, path, made, error));
+    GR_TRY_DONE(read_folder(&reading, path, made, error));
     *data = made;
     made = NULL;
 done:

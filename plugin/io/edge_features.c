@@ -21,7 +21,6 @@ struct file_rows {
 static int32_t row_of_file(struct file_rows *r, int64_t number, const float **row, graft_error *error)
 {
     int64_t bad;
-    int32_t rc = GRAFT_OK;
 
     if (number < r->first || number >= r->first + r->count) {
         r->first = number + 1 > r->most ? number + 1 - r->most : 0;
@@ -31,10 +30,9 @@ static int32_t row_of_file(struct file_rows *r, int64_t number, const float **ro
     *row = r->at + (number - r->first) * r->width;
     bad = gr_first_not_finite(*row, r->width);
     if (bad < r->width)
-        rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
-                     r->part->file.name, (long long)number, (long long)bad, (double)(*row)[bad]);
-done:
-    return rc;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
+                       r->part->file.name, (long long)number, (long long)bad, (double)(*row)[bad]);
+    return GRAFT_OK;
 }
 
 /* The entry with this column in a row of the graph, which is sorted by column. */
@@ -50,15 +48,13 @@ static int32_t fill_features(struct file_rows *rows, const struct gr_coo *edges,
                              graft_error *error)
 {
     const float *row;
-    int32_t      rc = GRAFT_OK;
 
     for (int64_t i = edges->count - 1; i >= 0; i--) {
         GR_TRY(row_of_file(rows, edges->number[i], &row, error));
         memcpy(to + entry_of(graph, edges->row[i], edges->col[i]) * rows->width, row,
                (uint64_t)rows->width * sizeof *to);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t read_edge_rows(const graft_context *context, const struct gr_part_file *part, const struct gr_coo *edges,
@@ -70,8 +66,8 @@ static int32_t read_edge_rows(const graft_context *context, const struct gr_part
     float           *features = NULL;
     int32_t          rc;
 
-    GR_TRY(GR_NEW(context, rows.at, rows.most * width, error));
-    GR_TRY(GR_NEW(context, features, entries * width, error));
+    GR_TRY_DONE(GR_NEW(context, rows.at, rows.most * width, error));
+    GR_TRY_DONE(GR_NEW(context, features, entries * width, error));
     data->edge_features = (graft_dense){ sizeof(graft_dense), GRAFT_F32, entries, width, width, features };
     data->set.edge_features = &data->edge_features;
     rc = fill_features(&rows, edges, &data->graph, features, error);

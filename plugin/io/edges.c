@@ -45,16 +45,13 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
 {
     const int64_t first = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank);
     const int64_t count = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank + 1) - first;
-    int32_t       rc;
 
     GR_TRY(gr_coo_init(reading->context, coo, count, 0, error));
     if (numbered) GR_TRY(GR_NEW(reading->context, coo->number, count, error));
     for (int64_t i = 0; i < count && numbered; i++) coo->number[i] = first + i;
     /* the destination gathers from the source */
     GR_TRY(read_edge_ends(part, 0, first, count, vertices, coo->col, largest, error));
-    GR_TRY(read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error));
-done:
-    return rc;
+    return read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error);
 }
 
 int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
@@ -64,10 +61,10 @@ int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_fil
     int64_t       largest = -1;
     int32_t       rc = read_edge_range(reading, part, numbered, vertices, &made, &largest, error);
 
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
-    GR_TRY(gr_comm_max(reading->comm, &largest, 1, error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_comm_max(reading->comm, &largest, 1, error));
     if (vertices->count < 0)
-        GR_TRY(gr_comm_agree(reading->comm, gr_vertices_named(vertices, &part->file, largest + 1, error), error));
+        GR_TRY_DONE(gr_comm_agree(reading->comm, gr_vertices_named(vertices, &part->file, largest + 1, error), error));
     made.n_rows = made.n_cols = vertices->count;
     GR_ASSERT(vertices->count > largest);
     *coo = made;

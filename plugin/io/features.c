@@ -39,7 +39,6 @@ static int32_t read_scales(const graft_context *context, const struct gr_folder 
 {
     const struct gr_part_file *scale = &folder->part[GR_PART_FEATURE_SCALE];
     const struct gr_part_file *zero = &folder->part[GR_PART_FEATURE_ZERO];
-    int32_t                    rc = GRAFT_OK;
 
     if (data->dense.dtype != GRAFT_U8) return GRAFT_OK;
     GR_TRY(GR_NEW(context, data->feature_scale, data->dense.n_cols, error));
@@ -48,8 +47,7 @@ static int32_t read_scales(const graft_context *context, const struct gr_folder 
     GR_TRY(gr_npy_read(&zero->file, &zero->npy, 0, data->dense.n_cols, data->feature_zero, error));
     data->set.feature_scale = data->feature_scale;
     data->set.feature_zero = data->feature_zero;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t read_rows(const graft_context *context, const struct gr_part_file *part, graft_data *data,
@@ -58,18 +56,15 @@ static int32_t read_rows(const graft_context *context, const struct gr_part_file
     const int64_t first = data->set.first_vertex, n = data->set.n_slice, width = part->npy.shape[1];
     char         *elements = NULL;
     int64_t       bad;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, elements, n * width * part->npy.item_bytes, error));
     data->dense.data = elements;
     GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, elements, error));
     bad = find_not_finite(&data->dense, n * width);
     if (bad == n * width) return GRAFT_OK;
-    rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
-                 part->file.name, (long long)(first + bad / width), (long long)(bad % width),
-                 data->dense.dtype == GRAFT_F32 ? (double)((const float *)data->dense.data)[bad] : (double)NAN);
-done:
-    return rc;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
+                   part->file.name, (long long)(first + bad / width), (long long)(bad % width),
+                   data->dense.dtype == GRAFT_F32 ? (double)((const float *)data->dense.data)[bad] : (double)NAN);
 }
 
 static int32_t read_dense(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
@@ -77,15 +72,12 @@ static int32_t read_dense(const struct gr_reading *reading, const struct gr_fold
 {
     const struct gr_part_file *part = &folder->part[GR_PART_FEATURES];
     const int64_t              n = data->set.n_slice, width = part->npy.shape[1];
-    int32_t                    rc = GRAFT_OK;
 
     data->dense = (graft_dense){ sizeof data->dense, part->npy.dtype, n, width, width, NULL };
     if (!map_dense(reading, part, data)) GR_TRY(read_rows(reading->context, part, data, error));
     data->set.features = &data->dense;
     data->set.n_features = width;
-    rc = read_scales(reading->context, folder, data, error);
-done:
-    return rc;
+    return read_scales(reading->context, folder, data, error);
 }
 
 /* Row pointers that begin at 0, end at the number of entries and fall on no rank can be followed safely. */
@@ -112,7 +104,6 @@ static int32_t read_pointers(const graft_context *context, const struct gr_folde
     const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR];
     const int64_t              n = data->set.n_slice, first = data->set.first_vertex;
     struct gr_csr             *sparse = &data->sparse;
-    int32_t                    rc;
 
     GR_TRY(GR_NEW(context, sparse->row_ptr, n + 1, error));
     sparse->view = (graft_csr){ .size = sizeof sparse->view,
@@ -122,9 +113,7 @@ static int32_t read_pointers(const graft_context *context, const struct gr_folde
                                 .value_type = GRAFT_F32,
                                 .row_ptr = sparse->row_ptr };
     GR_TRY(gr_npy_read(&indptr->file, &indptr->npy, first, n + 1, sparse->row_ptr, error));
-    rc = check_pointers(folder, sparse, first, name, error);
-done:
-    return rc;
+    return check_pointers(folder, sparse, first, name, error);
 }
 
 /* The entries of the rows of the slice. */
@@ -139,13 +128,13 @@ static int32_t read_sparse(const graft_context *context, const struct gr_folder 
     int32_t                    rc;
 
     for (int64_t row = 0; row <= n; row++) sparse->row_ptr[row] -= begin;
-    GR_TRY(GR_NEW(context, col_idx, count, error));
+    GR_TRY_DONE(GR_NEW(context, col_idx, count, error));
     sparse->view.col_idx = sparse->col_idx = col_idx;
-    GR_TRY(GR_NEW(context, value, count, error));
+    GR_TRY_DONE(GR_NEW(context, value, count, error));
     sparse->view.values = sparse->values = value;
-    GR_TRY(gr_npy_read(&indices->file, &indices->npy, begin, count, col_idx, error));
-    GR_TRY(gr_npy_read(&values->file, &values->npy, begin, count, value, error));
-    GR_TRY(gr_csr_check_entries(&sparse->view, name, data->set.first_vertex, begin, 1, error));
+    GR_TRY_DONE(gr_npy_read(&indices->file, &indices->npy, begin, count, col_idx, error));
+    GR_TRY_DONE(gr_npy_read(&values->file, &values->npy, begin, count, value, error));
+    GR_TRY_DONE(gr_csr_check_entries(&sparse->view, name, data->set.first_vertex, begin, 1, error));
     data->set.sparse_features = &sparse->view;
     data->set.n_features = folder->n_sparse_features;
 done:
@@ -161,14 +150,14 @@ int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folde
 
     if (gr_folder_has(folder, GR_PART_FEATURES)) {
         rc = read_dense(reading, folder, data, error);
-        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+        GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     }
     if (gr_folder_has(folder, GR_PART_INDPTR)) {
         gr_file_show(name, folder->path, "features_csr_*.npy");
         rc = read_pointers(context, folder, data, name, error);
-        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+        GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
         rc = read_sparse(context, folder, data, name, error);
-        GR_TRY(gr_comm_agree(reading->comm, rc, error));
+        GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     }
 done:
     return rc;

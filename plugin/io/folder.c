@@ -223,7 +223,6 @@ static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *erro
 static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES];
-    int32_t                    rc = GRAFT_OK;
 
     if (gr_folder_has(folder, GR_PART_EDGES) && edges->npy.shape[0] != 2) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, expected 2: sources and destinations",
@@ -235,21 +234,16 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
     if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
     GR_TRY(check_rows(folder, GR_PART_LABELS, error));
     GR_TRY(check_rows(folder, GR_PART_TARGETS, error));
-    GR_TRY(check_rows(folder, GR_PART_SPLIT, error));
-done:
-    return rc;
+    return check_rows(folder, GR_PART_SPLIT, error);
 }
 
 static int32_t open_folder(struct gr_folder *folder, int fd, graft_error *error)
 {
-    int32_t rc;
 
     GR_TRY(open_parts(folder, fd, error));
     GR_TRY(check_presence(folder, error));
     GR_TRY(read_headers(folder, error));
-    GR_TRY(check_file_shapes(folder, error));
-done:
-    return rc;
+    return check_file_shapes(folder, error);
 }
 
 static int32_t open_single_file(struct gr_folder *folder, graft_error *error)
@@ -291,7 +285,6 @@ static int32_t file_digest(const struct gr_file *file, char *block, uint64_t *cr
     const int     whole = file->size <= BLOCKS * BLOCK;
     const int64_t blocks = whole ? (file->size + BLOCK - 1) / BLOCK : BLOCKS;
     uint32_t      sum = 0;
-    int32_t       rc = GRAFT_OK;
 
     for (int64_t i = 0; i < blocks; i++) {
         const int64_t offset = whole ? i * BLOCK : i * (file->size - BLOCK) / (BLOCKS - 1);
@@ -301,8 +294,7 @@ static int32_t file_digest(const struct gr_file *file, char *block, uint64_t *cr
         sum = gr_crc(sum, block, (uint64_t)bytes);
     }
     *crc = sum;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t folder_digests(const struct gr_folder *folder, const graft_context *context, uint64_t crc[GR_PART_COUNT],
@@ -311,9 +303,9 @@ static int32_t folder_digests(const struct gr_folder *folder, const graft_contex
     char   *block = NULL;
     int32_t rc;
 
-    GR_TRY(GR_NEW(context, block, BLOCK, error));
+    GR_TRY_DONE(GR_NEW(context, block, BLOCK, error));
     for (int i = 0; i < GR_PART_COUNT; i++)
-        if (gr_folder_has(folder, i)) GR_TRY(file_digest(&folder->part[i].file, block, &crc[i], error));
+        if (gr_folder_has(folder, i)) GR_TRY_DONE(file_digest(&folder->part[i].file, block, &crc[i], error));
 done:
     gr_free(context, block);
     return rc;
@@ -338,9 +330,7 @@ int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, 
     value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
     rc = folder_digests(folder, comm->context, value + GR_PART_COUNT + 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
-    rc = gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
-done:
-    return rc;
+    return gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
 }
 
 void gr_folder_close(struct gr_folder *folder)

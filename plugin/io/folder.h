@@ -1,7 +1,6 @@
 /* The files of a data set folder.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_FOLDER_H
-#define GR_IO_FOLDER_H
+#pragma once
 
 #include "comm/collective.h"
 #include "io/npy.h"
@@ -64,5 +63,3 @@ static inline int gr_folder_has(const struct gr_folder *folder, enum gr_part par
 {
     return folder->part[part].file.fd >= 0;
 }
-
-#endif

@@ -16,8 +16,8 @@ static int32_t read_labels(const graft_context *context, const struct gr_part_fi
     int64_t       largest = -1;
     int32_t       rc;
 
-    GR_TRY(GR_NEW(context, data->labels, n, error));
-    GR_TRY(gr_npy_read(&part->file, &part->npy, first, n, data->labels, error));
+    GR_TRY_DONE(GR_NEW(context, data->labels, n, error));
+    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first, n, data->labels, error));
     for (int64_t i = 0; i < n; i++) {
         const int32_t label = data->labels[i];
 
@@ -42,8 +42,8 @@ static int32_t read_bytes(const graft_context *context, const struct gr_part_fil
     uint8_t      *made = NULL;
     int32_t       rc;
 
-    GR_TRY(GR_NEW(context, made, count, error));
-    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, count, made, error));
+    GR_TRY_DONE(GR_NEW(context, made, count, error));
+    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first * width, count, made, error));
     for (int64_t i = 0; i < count; i++) {
         if (made[i] <= high) continue;
         rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': vertex %lld, column %lld is %d, expected %s", part->file.name,
@@ -72,8 +72,6 @@ static int32_t read_targets(const graft_context *context, const struct gr_part_f
 static int32_t find_largest(const struct gr_reading *reading, const graft_data *data, int64_t *vertex,
                             int64_t *n_labelled, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *vertex = -1;
     *n_labelled = 0;
     for (int64_t i = 0; i < data->set.n_slice; i++) {
@@ -81,9 +79,7 @@ static int32_t find_largest(const struct gr_reading *reading, const graft_data *
         if (data->labels[i] == data->set.n_classes - 1) *vertex = data->set.first_vertex + i;
     }
     GR_TRY(gr_comm_max(reading->comm, vertex, 1, error));
-    rc = gr_comm_sum_i64(reading->comm, n_labelled, 1, error);
-done:
-    return rc;
+    return gr_comm_sum_i64(reading->comm, n_labelled, 1, error);
 }
 
 /* A label with a wrong bit would create many classes without other vertices. */
@@ -94,10 +90,10 @@ static int32_t warn_of_empty_classes(const struct gr_reading *reading, const str
     int64_t      *used = NULL, empty = 0;
     int32_t       rc = GR_NEW(reading->context, used, n, error);
 
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     for (int64_t i = 0; i < data->set.n_slice; i++)
         if (data->labels[i] >= 0) used[data->labels[i]] = 1;
-    GR_TRY(gr_comm_max(reading->comm, used, n, error));
+    GR_TRY_DONE(gr_comm_max(reading->comm, used, n, error));
     for (int64_t c = 0; c < n; c++) empty += used[c] == 0;
     if (empty > n / 2 && reading->comm->rank == 0)
         gr_log(reading->context, GRAFT_LOG_WARNING,
@@ -112,7 +108,6 @@ static int32_t check_classes(const struct gr_reading *reading, const struct gr_p
                              graft_error *error)
 {
     int64_t vertex, n_labelled;
-    int32_t rc = GRAFT_OK;
 
     if (data->set.n_classes == 0) return GRAFT_OK;
     GR_TRY(find_largest(reading, data, &vertex, &n_labelled, error));
@@ -122,9 +117,7 @@ static int32_t check_classes(const struct gr_reading *reading, const struct gr_p
                        "expected as many as classes, or more",
                        part->file.name, (long long)vertex, (long long)(data->set.n_classes - 1),
                        (long long)data->set.n_classes, (long long)n_labelled);
-    rc = warn_of_empty_classes(reading, part, data, vertex, error);
-done:
-    return rc;
+    return warn_of_empty_classes(reading, part, data, vertex, error);
 }
 
 int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
@@ -136,8 +129,8 @@ int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder 
     if (!gr_folder_has(folder, GR_PART_LABELS)) return GRAFT_OK;
     if (part->npy.dtype == GRAFT_I32) rc = read_labels(reading->context, part, data, error);
     else rc = read_targets(reading->context, part, data, error);
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
-    GR_TRY(gr_comm_max(reading->comm, &data->set.n_classes, 1, error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_comm_max(reading->comm, &data->set.n_classes, 1, error));
     if (part->npy.dtype == GRAFT_I32) rc = check_classes(reading, part, data, error);
 done:
     return rc;
@@ -152,8 +145,8 @@ static int32_t read_float_targets(const graft_context *context, const struct gr_
     float        *values = NULL;
     int32_t       rc;
 
-    GR_TRY(GR_NEW(context, values, n * width, error));
-    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, values, error));
+    GR_TRY_DONE(GR_NEW(context, values, n * width, error));
+    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first * width, n * width, values, error));
     for (int64_t i = 0; i < n * width; i++) {
         if (!isinf(values[i])) continue;
         rc = gr_fail(error, GRAFT_ERR_FORMAT,

@@ -160,7 +160,6 @@ static int32_t read_banner(struct stream *stream, struct header *header)
     static const char *const type[] = { "pattern", "real", "integer", NULL };
     static const char *const symmetry[] = { "general", "symmetric", NULL };
     int                      which = 0;
-    int32_t                  rc;
 
     GR_TRY(mtx_take_word(stream, magic, "%%MatrixMarket at the beginning of the file", &which));
     GR_TRY(mtx_take_word(stream, object, "matrix", &which));
@@ -170,9 +169,7 @@ static int32_t read_banner(struct stream *stream, struct header *header)
     header->whole = which == 2;
     GR_TRY(mtx_take_word(stream, symmetry, "general or symmetric: other symmetries are not supported", &which));
     header->symmetric = which == 1;
-    GR_TRY(end_line(stream, "nothing after the symmetry"));
-done:
-    return rc;
+    return end_line(stream, "nothing after the symmetry");
 }
 
 /* An integer of digits only, from low to high. `what` names it in the message. */
@@ -202,7 +199,6 @@ static int32_t read_sizes(struct stream *stream, struct header *header)
 {
     const int64_t entry_bytes = header->weighted ? 6 : 4;
     int64_t       line, columns, rest;
-    int32_t       rc = GRAFT_OK;
 
     if (!next_line(stream)) return mtx_fail(stream, "", 0, "the numbers of rows, columns and entries");
     line = stream->line;
@@ -221,8 +217,7 @@ static int32_t read_sizes(struct stream *stream, struct header *header)
                        stream->file->name, (long long)line, (long long)header->entries, (long long)rest,
                        (long long)((rest + 1) / entry_bytes));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t take_value(struct stream *stream, locale_t locale, int whole, float *value)
@@ -257,10 +252,10 @@ static int32_t read_entry(struct stream *stream, const struct header *header, lo
     float   value = 1;
     int32_t rc;
 
-    GR_TRY(take_number(stream, 1, header->n, "a row", &row));
-    GR_TRY(take_number(stream, 1, header->n, "a column", &col));
-    if (header->weighted) GR_TRY(take_value(stream, locale, header->whole, &value));
-    GR_TRY(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
+    GR_TRY_DONE(take_number(stream, 1, header->n, "a row", &row));
+    GR_TRY_DONE(take_number(stream, 1, header->n, "a column", &col));
+    if (header->weighted) GR_TRY_DONE(take_value(stream, locale, header->whole, &value));
+    GR_TRY_DONE(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
     append_edge(coo, row, col, value);
     if (header->symmetric && row != col) append_edge(coo, col, row, value);
 done:
@@ -322,8 +317,8 @@ static int32_t take_range(const struct gr_reading *reading, struct stream *strea
 
     *most = header->entries;
     if (reading->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
-    GR_TRY(gr_reading_before(reading, lines, &before, &total, stream->error));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
+    GR_TRY_DONE(gr_reading_before(reading, lines, &before, &total, stream->error));
     stream_seek(stream, begin, stream->line + before);
     stream->stop = end;
     if (rank > 0) skip_line(stream);
@@ -377,9 +372,7 @@ static int32_t read_mtx_range(const struct gr_reading *reading, struct stream *s
     if (rc == GRAFT_OK) rc = read_mtx_entries(stream, header, most, coo, &count);
     malformed = rc == GRAFT_ERR_FORMAT ? rc : GRAFT_OK;
     GR_TRY(gr_comm_agree(reading->comm, malformed < 0 ? GRAFT_OK : rc, stream->error));
-    rc = check_number(reading, stream, header, &start, count, malformed, coo);
-done:
-    return rc;
+    return check_number(reading, stream, header, &start, count, malformed, coo);
 }
 
 int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
@@ -394,12 +387,12 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
     if (rc == GRAFT_OK) rc = read_banner(&stream, &header);
     if (rc == GRAFT_OK) rc = read_sizes(&stream, &header);
     if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);
-    GR_TRY(gr_comm_agree(reading->comm, rc, error));
-    GR_TRY(gr_comm_compare(reading->comm, names,
-                           (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries, (uint64_t)header.weighted,
-                                               (uint64_t)header.symmetric },
-                           4, error));
-    GR_TRY(read_mtx_range(reading, &stream, &header, &made));
+    GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
+    GR_TRY_DONE(gr_comm_compare(reading->comm, names,
+                                (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries,
+                                                    (uint64_t)header.weighted, (uint64_t)header.symmetric },
+                                4, error));
+    GR_TRY_DONE(read_mtx_range(reading, &stream, &header, &made));
     made.n_rows = made.n_cols = header.n;
     *coo = made;
     memset(&made, 0, sizeof made);

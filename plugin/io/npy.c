@@ -272,11 +272,11 @@ int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form,
     struct cursor cursor = { .file = file, .form = form, .error = error, .text = text };
     int32_t       rc;
 
-    GR_TRY(read_preamble(file, &cursor.begin, &cursor.length, error));
-    GR_TRY(gr_file_read(file, cursor.begin, text, cursor.length, error));
-    GR_TRY(parse_dict(&cursor, &read));
+    GR_TRY_DONE(read_preamble(file, &cursor.begin, &cursor.length, error));
+    GR_TRY_DONE(gr_file_read(file, cursor.begin, text, cursor.length, error));
+    GR_TRY_DONE(parse_dict(&cursor, &read));
     read.offset = cursor.begin + cursor.length;
-    GR_TRY(check_npy_header(&cursor, &read));
+    GR_TRY_DONE(check_npy_header(&cursor, &read));
     *npy = read;
 done:
     return rc;

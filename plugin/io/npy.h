@@ -1,7 +1,6 @@
 /* Reads .npy files: versions 1 to 3, little-endian, C order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_NPY_H
-#define GR_IO_NPY_H
+#pragma once
 
 #include "base/file.h"
 #include "graft_matrix.h"
@@ -34,5 +33,3 @@ int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form,
 /** Read elements first .. first + count - 1. */
 int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
                     graft_error *error);
-
-#endif

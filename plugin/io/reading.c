@@ -14,8 +14,8 @@ int32_t gr_reading_init(struct gr_reading *reading, struct gr_comm *comm, graft_
     int32_t       rc;
 
     *reading = (struct gr_reading){ .context = comm->context, .comm = comm };
-    GR_TRY(GR_NEW(comm->context, reading->first, n, error));
-    GR_TRY(GR_NEW(comm->context, reading->scratch, n, error));
+    GR_TRY_DONE(GR_NEW(comm->context, reading->first, n, error));
+    GR_TRY_DONE(GR_NEW(comm->context, reading->scratch, n, error));
 done:
     return gr_comm_agree(comm, rc, error);
 }
@@ -84,9 +84,9 @@ int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, 
     n_blocks = (n + ((int64_t)1 << shift) - 1) >> shift;
     rc = GR_NEW(reading->context, bytes, n_blocks, error);
     if (rc == GRAFT_OK) rc = gr_comm_reserve(comm, (uint64_t)n_blocks * sizeof *bytes, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++) bytes[coo->row[i] >> shift] += entry_bytes;
-    GR_TRY(gr_comm_sum_f64(comm, bytes, n_blocks, error));
+    GR_TRY_DONE(gr_comm_sum_f64(comm, bytes, n_blocks, error));
     for (int64_t i = 0; i < n_blocks; i++) {
         const int64_t end = (i + 1) << shift < n ? (i + 1) << shift : n;
 
@@ -114,7 +114,7 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
 
     rc = GR_NEW(reading->context, packed, coo->count * bytes, error);
     if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route) * bytes, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++)
         memcpy(packed + bytes * gr_route_take(route, rank_of_vertex(reading, coo->row[i]), 1),
                (const char *)*array + bytes * i, (uint64_t)bytes);
@@ -123,7 +123,7 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
         gr_free(reading->context, *array);
         *array = NULL;
     }
-    GR_TRY(gr_route_send(route, packed, received, bytes, error));
+    GR_TRY_DONE(gr_route_send(route, packed, received, bytes, error));
     gr_free(reading->context, *array);
     *array = received;
     received = NULL;
@@ -145,13 +145,13 @@ int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_er
     coo->n_rows = reading->first[comm->rank + 1] - first;
     if (comm->n_ranks == 1) return GRAFT_OK;
     rc = gr_route_init(&route, comm, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++) route.out[rank_of_vertex(reading, coo->row[i]) + 1]++;
-    GR_TRY(gr_route_plan(&route, error));
-    if (value != NULL) GR_TRY(send_array(reading, coo, &route, &value, 4, error));
-    if (number != NULL) GR_TRY(send_array(reading, coo, &route, &number, 8, error));
-    GR_TRY(send_array(reading, coo, &route, &col, 4, error));
-    GR_TRY(send_array(reading, coo, &route, &row, 4, error));
+    GR_TRY_DONE(gr_route_plan(&route, error));
+    if (value != NULL) GR_TRY_DONE(send_array(reading, coo, &route, &value, 4, error));
+    if (number != NULL) GR_TRY_DONE(send_array(reading, coo, &route, &number, 8, error));
+    GR_TRY_DONE(send_array(reading, coo, &route, &col, 4, error));
+    GR_TRY_DONE(send_array(reading, coo, &route, &row, 4, error));
     coo->count = gr_route_n_in(&route);
 done:
     gr_route_fini(&route);

@@ -1,8 +1,7 @@
 /* Reading of a data set by all ranks: each rank reads one range of the edges, which are then sent to the rank whose
  * slice has their row; of the other parts it reads the rows of its slice.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_READING_H
-#define GR_IO_READING_H
+#pragma once
 
 #include "comm/route.h"
 #include "graph/csr_build.h"
@@ -37,5 +36,3 @@ int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, 
  *  rows numbered from the first of the slice. Extra memory: the received edges and one array of the sent ones. All
  *  ranks return the same code. After a failure `coo` can be freed. */
 int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_error *error);
-
-#endif

@@ -244,8 +244,6 @@ static int32_t take_count(struct scan *s, int64_t *count, graft_error *error)
 /* At most `most` counts between brackets. */
 static int32_t take_counts(struct scan *s, int64_t *counts, int32_t most, int32_t *n, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *n = 0;
     GR_TRY(take_mark(s, '[', "a list of counts", error));
     if (takes(s, ']')) return GRAFT_OK;
@@ -254,9 +252,7 @@ static int32_t take_counts(struct scan *s, int64_t *counts, int32_t most, int32_
         GR_TRY(take_count(s, &counts[*n], error));
         ++*n;
     } while (takes(s, ','));
-    rc = take_mark(s, ']', "the end of a list of counts", error);
-done:
-    return rc;
+    return take_mark(s, ']', "the end of a list of counts", error);
 }
 
 static int32_t take_type(struct scan *s, graft_dtype *dtype, graft_error *error)
@@ -281,7 +277,7 @@ static int32_t take_member(struct scan *s, struct gr_tensor *t, int *has, graft_
 {
     const char *begin = s->at, *key;
     int64_t     offsets[2];
-    int32_t     n, rc = GRAFT_OK;
+    int32_t     n;
     int         which;
 
     GR_TRY(take_text(s, &key, "dtype, shape or data_offsets", error));
@@ -302,8 +298,7 @@ static int32_t take_member(struct scan *s, struct gr_tensor *t, int *has, graft_
     if (n != 2 || offsets[0] > offsets[1]) return scan_fail(s, begin, "the begin and the end of the tensor", error);
     t->begin = offsets[0];
     t->end = offsets[1];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Whether type and shape fit the place. */
@@ -325,7 +320,6 @@ static int32_t check_extent(const struct scan *s, const struct gr_tensor *t, gra
 static int32_t take_tensor(struct scan *s, struct gr_tensor *t, graft_error *error)
 {
     const char *begin = s->at;
-    int32_t     rc = GRAFT_OK;
     int         has = 0;
 
     GR_TRY(take_mark(s, '{', "the type, shape and place of a tensor", error));
@@ -334,16 +328,13 @@ static int32_t take_tensor(struct scan *s, struct gr_tensor *t, graft_error *err
     } while (takes(s, ','));
     GR_TRY(take_mark(s, '}', "the end of a tensor", error));
     if (has != HAS_ALL) return scan_fail(s, begin, "dtype, shape and data_offsets", error);
-    rc = check_extent(s, t, error);
-done:
-    return rc;
+    return check_extent(s, t, error);
 }
 
 static int32_t take_pair(struct scan *s, struct gr_tensors *f, graft_error *error)
 {
     struct gr_tensor_pair *pair = &f->pairs[f->n_pairs];
     const char            *begin = s->at;
-    int32_t                rc = GRAFT_OK;
 
     if (f->n_pairs == GR_TENSOR_PAIRS_MAX) return scan_fail(s, begin, "at most 256 texts of metadata", error);
     GR_TRY(take_text(s, &pair->key, "a key of the metadata", error));
@@ -351,14 +342,11 @@ static int32_t take_pair(struct scan *s, struct gr_tensors *f, graft_error *erro
     GR_TRY(take_text(s, &pair->value, "a text", error));
     if (gr_tensors_value(f, pair->key) != NULL) return scan_fail(s, begin, "no key twice in the metadata", error);
     f->n_pairs++;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t take_metadata(struct scan *s, struct gr_tensors *f, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (f->pairs != NULL) return scan_fail(s, s->at, "__metadata__ once", error);
     GR_TRY(GR_NEW(f->context, f->pairs, GR_TENSOR_PAIRS_MAX, error));
     GR_TRY(take_mark(s, '{', "the metadata, an object of texts", error));
@@ -367,15 +355,12 @@ static int32_t take_metadata(struct scan *s, struct gr_tensors *f, graft_error *
         skip_space(s);
         GR_TRY(take_pair(s, f, error));
     } while (takes(s, ','));
-    rc = take_mark(s, '}', "the end of the metadata", error);
-done:
-    return rc;
+    return take_mark(s, '}', "the end of the metadata", error);
 }
 
 static int32_t take_entry(struct scan *s, struct gr_tensors *f, int32_t most, graft_error *error)
 {
     const char *begin, *name;
-    int32_t     rc = GRAFT_OK;
 
     skip_space(s);
     begin = s->at;
@@ -387,8 +372,7 @@ static int32_t take_entry(struct scan *s, struct gr_tensors *f, int32_t most, gr
     f->tensors[f->n_tensors] = (struct gr_tensor){ .name = name, .at = GR_TENSOR_PREFIX + (begin - s->text) };
     GR_TRY(take_tensor(s, &f->tensors[f->n_tensors], error));
     f->n_tensors++;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Each tensor has a brace, so there is no need for more of them. */
@@ -418,13 +402,13 @@ static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error 
     const int32_t most = count_braces(f);
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(f->context, f->tensors, most, error));
-    GR_TRY(take_mark(&s, '{', "the header, a JSON object", error));
+    GR_TRY_DONE(GR_NEW(f->context, f->tensors, most, error));
+    GR_TRY_DONE(take_mark(&s, '{', "the header, a JSON object", error));
     if (!takes(&s, '}')) {
         do {
-            GR_TRY(take_entry(&s, f, most, error));
+            GR_TRY_DONE(take_entry(&s, f, most, error));
         } while (takes(&s, ','));
-        GR_TRY(take_mark(&s, '}', "',' or the end of the header", error));
+        GR_TRY_DONE(take_mark(&s, '}', "',' or the end of the header", error));
     }
     take_padding(&s);
     if (s.at < s.end) rc = scan_fail(&s, s.at, "nothing behind the header but spaces", error);

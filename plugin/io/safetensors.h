@@ -6,8 +6,7 @@
  * pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small letters in
  * other escapes (\u001f). The entries have any order.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_SAFETENSORS_H
-#define GR_IO_SAFETENSORS_H
+#pragma once
 
 #include "base/memory.h"
 
@@ -62,5 +61,3 @@ int64_t     gr_tensor_type_bytes(graft_dtype dtype);
  *  that data begin at a multiple of 8. \return the bytes of prefix and header. */
 int64_t gr_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
                          int32_t n_pairs, char *to, int64_t capacity);
-
-#endif

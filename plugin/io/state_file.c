@@ -44,7 +44,7 @@ int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_
 {
     const struct gr_tensor *found;
     graft_state_item        item = { .size = sizeof item };
-    int32_t                 count = 0, rc = GRAFT_OK;
+    int32_t                 count = 0;
 
     for (int32_t i = 0; items->at(items->owner, i, &item); i++) {
         struct gr_tensor expected = { .name = item.name, .dtype = item.dtype, .n_dims = item.n_dims };
@@ -63,6 +63,5 @@ int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_
                        "'%s': tensor '%.64s', at byte %lld of the header, is none of %s, or comes twice", file->name,
                        t->name, (long long)t->at, items->whose);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }

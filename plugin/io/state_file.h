@@ -1,7 +1,6 @@
 /* Files of states: the items of a state as tensors.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_STATE_FILE_H
-#define GR_IO_STATE_FILE_H
+#pragma once
 
 #include "graft_train.h"
 #include "io/tensor_file.h"
@@ -24,5 +23,3 @@ int32_t gr_state_file_list(const graft_context *context, const struct gr_state_i
 /** Whether a file has the items, each once, and no other tensors. \return OK; ERR_FORMAT. */
 int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_file *file,
                             const struct gr_tensors *header, graft_error *error);
-
-#endif

@@ -17,31 +17,24 @@ _Static_assert(GR_CHECKSUM_BLOCK % READ_BYTES == 0, "no part is of two blocks");
 static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_error *error)
 {
     unsigned char prefix[GR_TENSOR_PREFIX];
-    int32_t       rc = GRAFT_OK;
 
     if (file->size < (int64_t)sizeof prefix)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends at byte %lld, expected 8 bytes with the length of a header",
                        file->name, (long long)file->size);
     GR_TRY(gr_file_read(file, 0, prefix, sizeof prefix, error));
-    rc = gr_tensors_prefix(prefix, file->size, file->name, bytes, error);
-done:
-    return rc;
+    return gr_tensors_prefix(prefix, file->size, file->name, bytes, error);
 }
 
 int32_t gr_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
                               graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     header->context = context;
     GR_TRY(read_prefix(file, &header->header_bytes, error));
     header->data_bytes = file->size - GR_TENSOR_PREFIX - header->header_bytes;
     GR_TRY(GR_NEW(context, header->text, header->header_bytes, error));
     GR_TRY(gr_file_read(file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
     GR_TRY(gr_tensors_parse(header, file->name, error));
-    rc = gr_checksum_check(header, file->name, error);
-done:
-    return rc;
+    return gr_checksum_check(header, file->name, error);
 }
 
 /* The unparsed header of rank 0. */
@@ -65,9 +58,7 @@ static int32_t share_header(struct gr_tensor_file *f, const char *path, graft_er
     rc = GR_NEW(f->context, header->text, bytes[0], error);
     if (first && rc == GRAFT_OK) rc = gr_file_read(&f->file, GR_TENSOR_PREFIX, header->text, bytes[0], error);
     GR_TRY(gr_comm_agree(f->comm, rc, error));
-    rc = gr_comm_broadcast(f->comm, 0, header->text, (uint64_t)bytes[0], error);
-done:
-    return rc;
+    return gr_comm_broadcast(f->comm, 0, header->text, (uint64_t)bytes[0], error);
 }
 
 static int32_t open_shared(struct gr_tensor_file *f, const char *path, graft_error *error)
@@ -83,8 +74,7 @@ static int32_t open_shared(struct gr_tensor_file *f, const char *path, graft_err
 int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path, struct gr_tensor_file *file,
                             graft_error *error)
 {
-    char    shown[GR_FILE_NAME];
-    int32_t rc = GRAFT_OK;
+    char shown[GR_FILE_NAME];
 
     *file = (struct gr_tensor_file){ .context = context, .comm = comm, .file = { .fd = -1 } };
     gr_file_show_path(shown, path != NULL ? path : "");
@@ -96,8 +86,7 @@ int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const 
         GR_TRY(gr_tensor_file_header(context, &file->file, &file->header, error));
     }
     file->data = GR_TENSOR_PREFIX + file->header.header_bytes;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_tensor_file_close(struct gr_tensor_file *file)
@@ -156,7 +145,6 @@ int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors 
     const char   *checksums = gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
     const int64_t bytes = t->end - t->begin;
     uint32_t      crc = 0;
-    int32_t       rc = GRAFT_OK;
 
     if (checksums != NULL) checksums += gr_checksum_place(header->tensors, header->n_tensors, t->name);
     for (int64_t begin = 0, end; begin < bytes; begin = end) {
@@ -171,6 +159,5 @@ int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors 
             GR_TRY(check_block(file, data, t, block * GR_CHECKSUM_BLOCK, end, crc,
                                checksums + GR_CHECKSUM_DIGITS * block, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }

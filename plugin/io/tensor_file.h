@@ -1,8 +1,7 @@
 /* Files of tensors with checksums: written so that they appear complete or not at all, and read by one process alone,
  * or by rank 0 for all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_IO_TENSOR_FILE_H
-#define GR_IO_TENSOR_FILE_H
+#pragma once
 
 #include "base/file.h"
 #include "base/output.h"
@@ -56,5 +55,3 @@ int32_t gr_tensor_file_find(const struct gr_file *file, const struct gr_tensors 
  *  gr_tensor_file. \return OK; ERR_IO; ERR_FORMAT. */
 int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
                             const struct gr_tensor *tensor, void *to, graft_error *error);
-
-#endif

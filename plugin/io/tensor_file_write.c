@@ -98,11 +98,11 @@ static int32_t make_header(const graft_context *context, const struct layout *l,
     char                  *of_tensors = NULL, of_header[GR_CHECKSUM_DIGITS + 1] = "";
     int32_t                n, rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, of_tensors, gr_checksum_place(l->tensors, l->n, NULL) + 1, error));
+    GR_TRY_DONE(GR_NEW(context, of_tensors, gr_checksum_place(l->tensors, l->n, NULL) + 1, error));
     write_checksums(l, of_tensors);
-    GR_TRY(make_pairs(context, l, theirs, n_theirs, of_tensors, of_header, &pairs, &n, error));
+    GR_TRY_DONE(make_pairs(context, l, theirs, n_theirs, of_tensors, of_header, &pairs, &n, error));
     *bytes = gr_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
-    GR_TRY(GR_NEW(context, *header, *bytes, error));
+    GR_TRY_DONE(GR_NEW(context, *header, *bytes, error));
     gr_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
 done:
     gr_free(context, pairs);
@@ -113,8 +113,6 @@ done:
 static int32_t write_all(const struct layout *l, const char *header, int64_t header_bytes, const char *path,
                          struct gr_output *output, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_output_begin(output, path, header_bytes + l->bytes, error));
     GR_TRY(gr_output_write(output, header, header_bytes, error));
     for (int32_t i = 0; i < l->n; i++) {
@@ -126,8 +124,7 @@ static int32_t write_all(const struct layout *l, const char *header, int64_t hea
             GR_TRY(gr_output_write(output, from, some, error));
         }
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
@@ -143,10 +140,10 @@ int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tenso
     if (n_data > GR_TENSORS_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a file has at most %d tensors, and these are %d", GR_TENSORS_MAX,
                        n_data);
-    GR_TRY(GR_NEW(context, l.tensors, n_data, error));
-    GR_TRY(GR_NEW(context, l.data, n_data, error));
+    GR_TRY_DONE(GR_NEW(context, l.tensors, n_data, error));
+    GR_TRY_DONE(GR_NEW(context, l.data, n_data, error));
     place_tensors(data, n_data, &l);
-    GR_TRY(make_header(context, &l, pairs, n_pairs, &header, &header_bytes, error));
+    GR_TRY_DONE(make_header(context, &l, pairs, n_pairs, &header, &header_bytes, error));
     rc = write_all(&l, header, header_bytes, path, output, error);
 done:
     gr_free(context, header);

@@ -30,13 +30,13 @@ static int32_t make_block(graft_matrix *whole, struct gr_row_block *block, int64
     int64_t         *row_ptr = NULL;
     int32_t          rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(whole->context, row_ptr, end - begin + 1, error));
+    GR_TRY_DONE(GR_NEW(whole->context, row_ptr, end - begin + 1, error));
     for (int64_t row = begin; row <= end; row++) row_ptr[row - begin] = csr->row_ptr[row] - skipped;
     part.n_rows = end - begin;
     part.row_ptr = row_ptr;
     part.col_idx = (const char *)csr->col_idx + skipped * (csr->index_type == GRAFT_I64 ? 8 : 4);
     if (csr->values != NULL) part.values = (const char *)csr->values + skipped * (csr->value_type == GRAFT_F64 ? 8 : 4);
-    GR_TRY(gr_matrix_create(whole->context, &part, &block->a, error));
+    GR_TRY_DONE(gr_matrix_create(whole->context, &part, &block->a, error));
     gr_matrix_adopt_rows(block->a, row_ptr);
     row_ptr = NULL;
     block->begin = begin;
@@ -83,11 +83,11 @@ int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error)
     GR_ASSERT(rows > 0);
     if (matrix->n_blocks == count && matrix->block_rows == rows) return GRAFT_OK;
     gr_matrix_drop_blocks(matrix);
-    GR_TRY(GR_NEW(matrix->context, matrix->blocks, count, error));
+    GR_TRY_DONE(GR_NEW(matrix->context, matrix->blocks, count, error));
     matrix->n_blocks = count;
     matrix->block_rows = rows;
     for (int64_t i = 0; i < count; i++)
-        GR_TRY(make_block(matrix, &matrix->blocks[i], i * rows, (i + 1) * rows < n ? (i + 1) * rows : n, error));
+        GR_TRY_DONE(make_block(matrix, &matrix->blocks[i], i * rows, (i + 1) * rows < n ? (i + 1) * rows : n, error));
 done:
     if (rc < 0) gr_matrix_drop_blocks(matrix);
     return rc;

@@ -132,7 +132,6 @@ static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
     const graft_epilogue *e = args->epilogue;
     const graft_dense    *residual = e->residual;
     const int64_t         least = (args->c->n_cols + 7) / 8;
-    int32_t               rc = GRAFT_OK;
 
     if (e->flags & ~GRAFT_EPILOGUE_RELU) {
         return gr_fail(error, GRAFT_ERR_ARG, "epilogue: flags are 0x%x, which has unknown bits", e->flags);
@@ -157,14 +156,12 @@ static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
         (residual->data != args->c->data || residual->stride != args->c->stride)) {
         return gr_fail(error, GRAFT_ERR_ARG, "residual overlaps C in memory, but is not C itself");
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
 {
     struct byte_span b, c;
-    int32_t          rc = GRAFT_OK;
 
     if (args->semiring < GRAFT_PLUS_TIMES || args->semiring > GRAFT_MIN_SECOND) {
         return gr_fail(error, GRAFT_ERR_ARG, "semiring is %d, expected 1 (plus_times) to 6 (min_second)",
@@ -187,7 +184,5 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     c = span_of_dense(args->c);
     if (gr_dense_overlap(args->b, args->c)) return gr_fail(error, GRAFT_ERR_ARG, "C overlaps B in memory");
     if (args->epilogue != NULL) GR_TRY(check_epilogue(args, error));
-    rc = check_winner(args, b, c, error);
-done:
-    return rc;
+    return check_winner(args, b, c, error);
 }

@@ -79,11 +79,11 @@ int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft
     *inside = *args;
     if (gr_base_options(context)->check != GR_CHECK_FULL || args->c->n_rows == 0 || args->c->n_cols == 0)
         return GRAFT_OK;
-    GR_TRY(GR_NEW(context, g, 1, error));
+    GR_TRY_DONE(GR_NEW(context, g, 1, error));
     g->context = context;
     g->args = args;
     describe_areas(g);
-    for (int i = 0; i < AREAS; i++) GR_TRY(area_init(context, &g->area[i], error));
+    for (int i = 0; i < AREAS; i++) GR_TRY_DONE(area_init(context, &g->area[i], error));
     g->c = *args->c;
     g->c.data = g->area[0].block + GUARD;
     inside->c = &g->c;

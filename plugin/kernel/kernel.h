@@ -1,7 +1,6 @@
 /* Sparse products: the matrix object, the checks of a product, and the choice of a kernel.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_KERNEL_H
-#define GR_KERNEL_KERNEL_H
+#pragma once
 
 #include "base/context.h"
 #include "base/loan.h"
@@ -147,5 +146,3 @@ static inline int gr_semiring_is_max(graft_semiring semiring)
 {
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Whether a mask allows an element of C.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_MASK_H
-#define GR_KERNEL_MASK_H
+#pragma once
 
 #include "graft_matrix.h"
 
@@ -22,5 +21,3 @@ static inline int gr_mask_allows(const graft_mask *mask, int64_t row, int64_t co
     }
     return allowed != ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
 }
-
-#endif

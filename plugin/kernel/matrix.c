@@ -128,10 +128,10 @@ int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, gra
         *data = p->data;
         return GRAFT_OK;
     }
-    GR_TRY(GR_NEW(matrix->context, made, 1, error));
+    GR_TRY_DONE(GR_NEW(matrix->context, made, 1, error));
     made->module = module;
     rc = used->table->kernel->prepare(used->state, &matrix->csr, &made->data, &made->bytes, error);
-    GR_TRY(gr_module_status(used, "prepare", rc, error));
+    GR_TRY_DONE(gr_module_status(used, "prepare", rc, error));
     made->next = matrix->prepared;
     matrix->prepared = made;
     *data = made->data;

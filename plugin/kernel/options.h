@@ -1,7 +1,6 @@
 /* The options of sparse products.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_OPTIONS_H
-#define GR_KERNEL_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -25,5 +24,3 @@ static inline const struct gr_kernel_options *gr_kernel_options(const graft_cont
 {
     return gr_options_of(&context->options, &gr_kernel_option_table);
 }
-
-#endif

@@ -192,11 +192,11 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
 
     GR_ASSERT(gr_mxm_check(args, error) == GRAFT_OK);
     complete.threads = threads_for(context, args);
-    GR_TRY(gr_guard_begin(context, &complete, &inside, &guard, error));
-    GR_TRY(gr_verify_begin(context, &inside, &verify, error));
-    GR_TRY(try_kernels(context, &inside, 0, &reasons, &taken, error));
-    if (guard != NULL) GR_TRY(gr_guard_check(guard, context->modules.at[taken].name, error));
-    if (verify != NULL) GR_TRY(gr_verify_compare(verify, context->modules.at[taken].name, error));
+    GR_TRY_DONE(gr_guard_begin(context, &complete, &inside, &guard, error));
+    GR_TRY_DONE(gr_verify_begin(context, &inside, &verify, error));
+    GR_TRY_DONE(try_kernels(context, &inside, 0, &reasons, &taken, error));
+    if (guard != NULL) GR_TRY_DONE(gr_guard_check(guard, context->modules.at[taken].name, error));
+    if (verify != NULL) GR_TRY_DONE(gr_verify_compare(verify, context->modules.at[taken].name, error));
     if (guard != NULL) gr_guard_finish(guard);
 done:
     gr_verify_end(verify);

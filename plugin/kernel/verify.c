@@ -94,15 +94,15 @@ int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, stru
 
     *verify = NULL;
     if (asked == 0 || m == 0 || width == 0) return GRAFT_OK;
-    GR_TRY(GR_NEW(context, v, 1, error));
+    GR_TRY_DONE(GR_NEW(context, v, 1, error));
     v->context = context;
     v->args = args;
     v->n_samples = asked < m ? asked : m;
-    GR_TRY(GR_NEW(context, v->rows, v->n_samples, error));
-    GR_TRY(GR_NEW(context, v->c, v->n_samples * width * element_bytes(args), error));
-    if (args->winner != NULL) GR_TRY(GR_NEW(context, v->winner, v->n_samples * width * column_bytes(args), error));
+    GR_TRY_DONE(GR_NEW(context, v->rows, v->n_samples, error));
+    GR_TRY_DONE(GR_NEW(context, v->c, v->n_samples * width * element_bytes(args), error));
+    if (args->winner != NULL) GR_TRY_DONE(GR_NEW(context, v->winner, v->n_samples * width * column_bytes(args), error));
     if (args->epilogue != NULL && args->epilogue->residual != NULL) {
-        GR_TRY(GR_NEW(context, v->residual, v->n_samples * width * element_bytes(args), error));
+        GR_TRY_DONE(GR_NEW(context, v->residual, v->n_samples * width * element_bytes(args), error));
     }
     for (int64_t s = 0; s < v->n_samples; s++) {
         uint32_t bits[4];

@@ -114,7 +114,6 @@ int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error)
 {
     const int has_cells = local->args->n_cells > 0;
     int64_t  *next;
-    int32_t   rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(local->context, local->row_ptr, local->n + 1, error));
     next = local->row_ptr;
@@ -125,10 +124,8 @@ int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error)
     else put_given_edges(local, next, local->source);
     memmove(next + 1, next, (size_t)local->n * sizeof *next); /* the end of one row is the beginning of the next */
     next[0] = 0;
-    rc = gr_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id, local->row_ptr,
-                           &local->source, error);
-done:
-    return rc;
+    return gr_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id, local->row_ptr,
+                             &local->source, error);
 }
 
 /* Rows on the way to be sorted. */

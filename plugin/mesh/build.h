@@ -12,8 +12,7 @@
  * field.c      values on rows of the host
  * explain.c    sizes
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MESH_BUILD_H
-#define GR_MESH_BUILD_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -138,5 +137,3 @@ static inline int32_t gr_cell_type(const graft_mesh_args *args, int64_t cell)
 
 /** Fill mesh->info. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mesh_once *once, graft_error *error);
-
-#endif

@@ -38,7 +38,6 @@ static int32_t check_mesh_arrays(const graft_mesh_args *a, int32_t n_ranks, graf
 {
     const int has_cells = a->cell_nodes != NULL || a->n_cells > 0;
     const int has_edges = a->edge_sources != NULL || a->edge_targets != NULL || a->n_edges > 0;
-    int32_t   rc = GRAFT_OK;
 
     if (has_cells && has_edges) return gr_fail(error, GRAFT_ERR_ARG, "both cells and edges are given, expected one");
     if (a->n_cells > 0 && a->cell_nodes == NULL)
@@ -52,8 +51,7 @@ static int32_t check_mesh_arrays(const graft_mesh_args *a, int32_t n_ranks, graf
         return gr_fail(error, GRAFT_ERR_ARG, "ids is null; with %d ranks nodes need global ids", n_ranks);
     if (a->owners != NULL && a->kind == GRAFT_MESH_SHARED)
         return gr_fail(error, GRAFT_ERR_ARG, "owners is given; nodes of GRAFT_MESH_SHARED have no owner");
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t check_mesh_rows(const graft_mesh_args *a, int32_t n_ranks, const graft_field *x, graft_error *error)
@@ -77,13 +75,9 @@ static int32_t check_mesh_rows(const graft_mesh_args *a, int32_t n_ranks, const 
 
 int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_mesh_sizes(args, error));
     GR_TRY(check_mesh_arrays(args, n_ranks, error));
     if (args->coordinates != NULL || args->n_rows > 0)
         GR_TRY(gr_field_read(args->coordinates, "coordinates", args->n_rows, args->dim, x, error));
-    rc = check_mesh_rows(args, n_ranks, x, error);
-done:
-    return rc;
+    return check_mesh_rows(args, n_ranks, x, error);
 }

@@ -94,14 +94,14 @@ int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mes
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, all, n_ranks, error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, counts, 2 * (int64_t)n_ranks, error);
     if (rc == GRAFT_OK) rc = find_longest(mesh, team, &mine.longest, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
     mine.n_nodes = mesh->n_nodes;
     mine.n_edges = mesh->n_edges;
     mine.n_halo = mesh->halo.count;
     mine.bytes = bytes_of(mesh);
-    GR_TRY(count_neighbours(mesh, counts, counts + n_ranks, &mine.n_neighbours, error));
-    GR_TRY(gr_comm_allgather(mesh->comm, &mine, sizeof mine, mesh->info, error));
-    GR_TRY(gr_comm_allgather(mesh->comm, once, sizeof *once, all, error));
+    GR_TRY_DONE(count_neighbours(mesh, counts, counts + n_ranks, &mine.n_neighbours, error));
+    GR_TRY_DONE(gr_comm_allgather(mesh->comm, &mine, sizeof mine, mesh->info, error));
+    GR_TRY_DONE(gr_comm_allgather(mesh->comm, once, sizeof *once, all, error));
     add_up(mesh, all);
 done:
     gr_free(mesh->context, all);

@@ -77,7 +77,6 @@ static int32_t compare_received(struct far *f, graft_error *error)
 {
     const graft_mesh_args *args = f->local->args;
     const int64_t          n_in = gr_route_n_in(&f->route);
-    int32_t                rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(f->local->context, f->id, n_in, error));
     GR_TRY(gr_id_table_init(f->local->context, &f->table, f->id, n_in, error));
@@ -95,8 +94,7 @@ static int32_t compare_received(struct far *f, graft_error *error)
                                (long long)f->id[k], c, x, sender_of(f, first), y, sender_of(f, k));
         }
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
@@ -106,8 +104,8 @@ int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance
     int32_t    rc;
 
     if (local->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY(gr_comm_agree(local->comm, gr_route_init(&f.route, local->comm, error), error));
-    GR_TRY(gr_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
+    GR_TRY_DONE(gr_comm_agree(local->comm, gr_route_init(&f.route, local->comm, error), error));
+    GR_TRY_DONE(gr_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
     f.in = f.route.received;
     rc = gr_comm_agree(local->comm, compare_received(&f, error), error);
 done:

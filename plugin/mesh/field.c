@@ -43,7 +43,6 @@ int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_row
                       graft_field *field, graft_error *error)
 {
     graft_field ours;
-    int32_t     rc = GRAFT_OK;
 
     GR_TRY(gr_struct_read(&ours, sizeof ours, theirs, name, error));
     if (ours.dtype != GRAFT_F32 && ours.dtype != GRAFT_F64)
@@ -57,6 +56,5 @@ int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_row
     if (ours.data == NULL && n_rows > 0 && n_columns > 0)
         return gr_fail(error, GRAFT_ERR_ARG, "%s: data is null", name);
     *field = ours;
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -76,7 +76,6 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
     graft_mesh                 *mesh = g->mesh;
     const int32_t               rank = local->comm->rank;
     int64_t                     own = 0;
-    int32_t                     rc = GRAFT_OK;
 
     for (int64_t v = 0; v < local->n; v++) own += g->owner[v] == rank;
     mesh->n_nodes = own;
@@ -90,8 +89,7 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
         mesh->row_of[own] = local->row_of[v];
         mesh->id[own++] = local->id[v];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The edges to ghosts go to their owners. */
@@ -124,9 +122,8 @@ static int32_t collect_sources(struct ghosts *g, graft_error *error)
     const int32_t               rank = local->comm->rank;
     const int64_t               n_in = gr_route_n_in(&g->edges);
     int64_t                     count = 0;
-    int32_t                     rc = GR_NEW(local->context, g->column, local->n, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(local->context, g->column, local->n, error));
     for (int64_t v = 0; v < local->n; v++) {
         if (g->owner[v] != rank) continue;
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++) {
@@ -150,8 +147,7 @@ static int32_t collect_sources(struct ghosts *g, graft_error *error)
                        "a rank has %lld nodes and gathers from %lld of other ranks, "
                        "expected less than %d together",
                        (long long)g->mesh->n_nodes, (long long)count, INT32_MAX);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int64_t reply_bytes(const struct ghosts *g)
@@ -179,9 +175,7 @@ static int32_t request_halo(struct ghosts *g, graft_error *error)
     rc = GR_NEW(mesh->context, g->requests, gr_route_n_in(&g->nodes), error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->replies, gr_route_n_in(&g->nodes) * reply_bytes(g), error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
-    rc = gr_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
-done:
-    return rc;
+    return gr_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
 }
 
 /* Reply to requests for own nodes. */
@@ -211,9 +205,8 @@ static int32_t read_answers(struct ghosts *g, graft_error *error)
 {
     graft_mesh   *mesh = g->mesh;
     const int32_t dim = mesh->space.dim;
-    int32_t       rc = GR_NEW(mesh->context, g->id, mesh->n_sources, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(mesh->context, g->id, mesh->n_sources, error));
     GR_TRY(GR_NEW(mesh->context, mesh->space.position, mesh->n_sources * dim, error));
     if (mesh->n_nodes > 0) memcpy(g->id, mesh->id, (size_t)mesh->n_nodes * sizeof *g->id);
     for (int64_t k = 0; k < mesh->halo.count; k++) {
@@ -225,8 +218,7 @@ static int32_t read_answers(struct ghosts *g, graft_error *error)
         mesh->halo.place[k] = (int32_t)record.number;
         g->id[mesh->n_nodes + k] = record.id;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The number of a source, by its owner and place. */
@@ -249,7 +241,7 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     int64_t              *next;
     int32_t               rc = GR_NEW(local->context, mesh->edges.row_ptr, mesh->n_nodes + 1, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     next = mesh->edges.row_ptr;
     for (int64_t v = 0; v < local->n; v++) {
         if (g->column[v]) g->column[v] = column_of(g, g->owner[v], g->owner[v] == rank ? (int32_t)v : g->place[v]);
@@ -257,7 +249,7 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     }
     for (int64_t k = 0; k < n_in; k++) next[mesh->node_of[g->in[k].target] + 1]++;
     for (int64_t i = 0; i < mesh->n_nodes; i++) next[i + 1] += next[i];
-    GR_TRY(GR_NEW(local->context, mesh->edges.source, next[mesh->n_nodes], error));
+    GR_TRY_DONE(GR_NEW(local->context, mesh->edges.source, next[mesh->n_nodes], error));
     for (int64_t v = 0; v < local->n; v++) {
         if (g->owner[v] != rank) continue;
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++)
@@ -279,16 +271,13 @@ done:
 static int32_t begin_ghosts(struct ghosts *g, graft_error *error)
 {
     const graft_context *context = g->mesh->context;
-    int32_t              rc = gr_route_init(&g->edges, g->mesh->comm, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_route_init(&g->edges, g->mesh->comm, error));
     GR_TRY(gr_route_init(&g->nodes, g->mesh->comm, error));
     GR_TRY(GR_NEW(context, g->owner, g->local->n, error));
     GR_TRY(GR_NEW(context, g->place, g->local->n, error));
     GR_TRY(find_owners(g, error));
-    rc = number_own(g, error);
-done:
-    return rc;
+    return number_own(g, error);
 }
 
 int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
@@ -297,19 +286,19 @@ int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const
     struct ghosts g = { .mesh = mesh, .local = local, .meeting = meeting };
     int32_t       rc = gr_comm_agree(mesh->comm, begin_ghosts(&g, error), error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     g.edges.is_peer = meeting->is_peer;
-    GR_TRY(gr_route_exchange(&g.edges, pack_edges, &g, sizeof *g.in, error));
+    GR_TRY_DONE(gr_route_exchange(&g.edges, pack_edges, &g, sizeof *g.in, error));
     g.in = g.edges.received;
-    GR_TRY(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
-    GR_TRY(request_halo(&g, error));
-    GR_TRY(reply(&g, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
+    GR_TRY_DONE(request_halo(&g, error));
+    GR_TRY_DONE(reply(&g, error));
     gr_id_table_fini(local->context, &local->table);
     gr_free(local->context, local->id);
     local->id = NULL;
     rc = read_answers(&g, error);
     if (rc == GRAFT_OK) rc = make_own_rows(&g, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
     *once = (struct gr_mesh_once){ mesh->n_nodes, mesh->n_edges };
 done:
     ghosts_fini(&g);

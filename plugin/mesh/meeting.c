@@ -246,9 +246,8 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
 {
     const struct gr_local_mesh *local = m->local;
     int64_t                     count = 0;
-    int32_t                     rc = compare_rows(m, error);
 
-    GR_TRY(rc);
+    GR_TRY(compare_rows(m, error));
     GR_TRY(GR_NEW(local->context, m->in_node, gr_route_n_in(&m->route), error));
     for (int32_t q = 0; q < local->comm->n_ranks; q++) {
         for (int64_t k = m->route.in[q]; k < m->route.in[q + 1]; k++) {
@@ -274,23 +273,19 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
         meeting->node[put] = m->in_node[k];
         meeting->place[put++] = theirs.node;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t allocate_meeting(struct meet *m, struct gr_meeting *meeting, graft_error *error)
 {
     const graft_context *context = m->local->context;
     const int64_t        n_ranks = m->local->comm->n_ranks;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, m->record, n_ranks, error));
     GR_TRY(GR_NEW(context, m->meets, n_ranks, error));
     GR_TRY(GR_NEW(context, meeting->start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, meeting->is_peer, n_ranks, error));
-    rc = gr_route_init(&m->route, m->local->comm, error);
-done:
-    return rc;
+    return gr_route_init(&m->route, m->local->comm, error);
 }
 
 int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error)
@@ -300,15 +295,15 @@ int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meet
     struct meet              m = { .local = local };
     int32_t                  rc = allocate_meeting(&m, meeting, error);
 
-    GR_TRY(gr_comm_agree(local->comm, rc, error));
-    GR_TRY(gr_comm_allgather(local->comm, &mine, sizeof mine, m.record, error));
-    GR_TRY(check_records_agree(m.record, n_ranks, error));
+    GR_TRY_DONE(gr_comm_agree(local->comm, rc, error));
+    GR_TRY_DONE(gr_comm_allgather(local->comm, &mine, sizeof mine, m.record, error));
+    GR_TRY_DONE(check_records_agree(m.record, n_ranks, error));
     m.tolerance = find_tolerance(m.record, n_ranks);
     for (int32_t q = 0; q < n_ranks; q++)
         m.meets[q] = q != rank && boxes_meet(&m, &m.record[q < rank ? q : rank], &m.record[q < rank ? rank : q]);
     m.route.is_peer = m.meets;
-    GR_TRY(gr_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
-    GR_TRY(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
+    GR_TRY_DONE(gr_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
+    GR_TRY_DONE(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
     rc = gr_local_compare_far(local, m.tolerance, error);
 done:
     gr_route_fini(&m.route);

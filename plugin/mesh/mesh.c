@@ -64,7 +64,6 @@ static int32_t check_images(const graft_mesh *mesh, graft_error *error)
 static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, graft_error *error)
 {
     struct positions p = { mesh, &local->x };
-    int32_t          rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(mesh->context, mesh->edges.target, mesh->n_edges, error));
     GR_TRY(GR_NEW(mesh->context, mesh->edges.out_ptr, mesh->n_sources + 1, error));
@@ -74,25 +73,19 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     find_targets(mesh);
     sort_by_source(mesh);
     gr_parallel_chunks(local->team, mesh->n_nodes * mesh->space.dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
-    rc = check_images(mesh, error);
-done:
-    return rc;
+    return check_images(mesh, error);
 }
 
 /* The local part of create(). */
 static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
 {
-    int32_t rc = gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error);
-
-    GR_TRY(rc);
+    GR_TRY(gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error));
     mesh->kind = local->args->kind;
     mesh->space.dim = local->args->dim;
     mesh->index_base = local->args->index_base;
     mesh->n_rows = local->args->n_rows;
     memcpy(mesh->space.period, local->args->period, sizeof mesh->space.period);
-    rc = gr_local_nodes(local, error);
-done:
-    return rc;
+    return gr_local_nodes(local, error);
 }
 
 static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
@@ -101,14 +94,14 @@ static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_er
     struct gr_mesh_once once;
     int32_t             rc = gr_comm_agree(mesh->comm, read_local(mesh, local, error), error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_local_meet(local, &meeting, error));
-    GR_TRY(gr_comm_agree(mesh->comm, gr_local_edges(local, error), error));
-    GR_TRY(mesh->kind == GRAFT_MESH_SHARED || mesh->comm->n_ranks == 1
-               ? gr_mesh_take_shared(mesh, local, &meeting, &once, error)
-               : gr_mesh_take_ghosts(mesh, local, &meeting, &once, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_local_meet(local, &meeting, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, gr_local_edges(local, error), error));
+    GR_TRY_DONE(mesh->kind == GRAFT_MESH_SHARED || mesh->comm->n_ranks == 1
+                    ? gr_mesh_take_shared(mesh, local, &meeting, &once, error)
+                    : gr_mesh_take_ghosts(mesh, local, &meeting, &once, error));
     gr_local_fini(local);
-    GR_TRY(gr_comm_agree(mesh->comm, complete(mesh, local, error), error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, complete(mesh, local, error), error));
     GR_ASSERT(gr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
     rc = gr_mesh_share(mesh, local->team, &once, error);
 done:
@@ -124,7 +117,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
     graft_mesh          *made = NULL;
     int32_t              rc = gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = GR_NEW(context, made, 1, error);
     if (rc == GRAFT_OK) {
         made->context = context;
@@ -134,8 +127,8 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
         local.team.threads = gr_threads(context, 0);
         comm = NULL;
     }
-    GR_TRY(gr_comm_agree(made != NULL ? made->comm : comm, rc, error));
-    GR_TRY(make_mesh(made, &local, error));
+    GR_TRY_DONE(gr_comm_agree(made != NULL ? made->comm : comm, rc, error));
+    GR_TRY_DONE(make_mesh(made, &local, error));
     *mesh = made;
     made = NULL;
 done:

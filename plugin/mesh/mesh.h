@@ -10,8 +10,7 @@
  *              the partial sums of a node in the order of ranks, so its copies have the same bits. The adjoint of this
  *              sum is the same exchange of gradients.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MESH_MESH_H
-#define GR_MESH_MESH_H
+#pragma once
 
 #include "comm/comm.h"
 #include "draft/graft_mesh.h"
@@ -112,5 +111,3 @@ static inline double gr_field_at(const graft_field *field, int64_t i, int64_t j)
 
     return field->dtype == GRAFT_F32 ? (double)((const float *)field->data)[at] : ((const double *)field->data)[at];
 }
-
-#endif

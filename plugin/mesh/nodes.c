@@ -52,7 +52,6 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error)
 {
     const graft_mesh_args *args = local->args;
     const int64_t          n_rows = args->n_rows;
-    int32_t                rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(local->context, local->node_of, n_rows, error));
     GR_TRY(GR_NEW(local->context, local->row_of, n_rows, error));
@@ -76,8 +75,7 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error)
         local->row_of[next] = (int32_t)row;
         local->n++;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_local_fini(struct gr_local_mesh *local)

@@ -22,7 +22,6 @@ static void take_arrays(graft_mesh *mesh, struct gr_local_mesh *local)
 static int32_t take_halo(graft_mesh *mesh, const struct gr_meeting *meeting, graft_error *error)
 {
     const int32_t n_ranks = mesh->comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
 
     mesh->halo.count = meeting->start[n_ranks];
     if (mesh->halo.count >= INT32_MAX)
@@ -33,8 +32,7 @@ static int32_t take_halo(graft_mesh *mesh, const struct gr_meeting *meeting, gra
     memcpy(mesh->halo.start, meeting->start, ((size_t)n_ranks + 1) * sizeof *mesh->halo.start);
     if (mesh->halo.count > 0)
         memcpy(mesh->halo.place, meeting->place, (size_t)mesh->halo.count * sizeof *mesh->halo.place);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Set the weights of nodes, and list the shared nodes. *lower receives the number of nodes that a lower rank has. */
@@ -42,9 +40,8 @@ static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, 
 {
     struct gr_mesh_copies *copies = &mesh->copies;
     double                *ranks; /* of each node */
-    int32_t                rc = GR_NEW(mesh->context, mesh->node_weight, mesh->n_nodes, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(mesh->context, mesh->node_weight, mesh->n_nodes, error));
     ranks = mesh->node_weight;
     for (int64_t i = 0; i < mesh->n_nodes; i++) ranks[i] = 1;
     *lower = 0;
@@ -60,9 +57,7 @@ static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, 
     GR_TRY(GR_NEW(mesh->context, copies->node, copies->count, error));
     GR_TRY(GR_NEW(mesh->context, copies->start, copies->count + 1, error));
     GR_TRY(GR_NEW(mesh->context, copies->before, copies->count, error));
-    GR_TRY(GR_NEW(mesh->context, copies->copy, mesh->halo.count, error));
-done:
-    return rc;
+    return GR_NEW(mesh->context, copies->copy, mesh->halo.count, error);
 }
 
 /* The copies of each shared node, a counting sort of the rows of the halo. */
@@ -73,7 +68,7 @@ static int32_t list_copies(graft_mesh *mesh, const struct gr_meeting *meeting, g
     int64_t                put = 0;
     int32_t                rc = GR_NEW(mesh->context, number, mesh->n_nodes, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     for (int64_t i = 0; i < mesh->n_nodes; i++) {
         if (mesh->node_weight[i] > 1) {
             number[i] = (int32_t)put;
@@ -142,7 +137,7 @@ static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->place, mesh->n_nodes, error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edges.ranks, mesh->n_edges, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
     s->route.is_peer = s->meeting->is_peer;
     for (int64_t i = 0; i < mesh->n_nodes; i++) s->place[i] = -1;
     rc = gr_route_exchange(&s->route, pack_shared_edges, s, sizeof *s->in, error);
@@ -203,8 +198,8 @@ int32_t gr_mesh_take_shared(graft_mesh *mesh, struct gr_local_mesh *local, const
     take_arrays(mesh, local);
     if (rc == GRAFT_OK && mesh->comm->n_ranks > 1) rc = count_copies(mesh, meeting, &lower.n_nodes, error);
     if (rc == GRAFT_OK && mesh->comm->n_ranks > 1) rc = list_copies(mesh, meeting, error);
-    GR_TRY(gr_comm_agree(mesh->comm, rc, error));
-    if (mesh->comm->n_ranks > 1) GR_TRY(find_shared_edges(mesh, meeting, &lower.n_edges, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
+    if (mesh->comm->n_ranks > 1) GR_TRY_DONE(find_shared_edges(mesh, meeting, &lower.n_edges, error));
     *once = (struct gr_mesh_once){ mesh->n_nodes - lower.n_nodes, mesh->n_edges - lower.n_edges };
 done:
     return rc;

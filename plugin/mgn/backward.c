@@ -252,19 +252,19 @@ static int32_t back_layer(struct gr_mgn *g, int64_t l, char *gradient, struct gr
     int32_t            rc;
 
     part.body = back_nodes;
-    GR_TRY(run_part(&part, team, error));
-    if (is_shared) GR_TRY(exchange(g, l, g->gradients.m, team, error));
+    GR_TRY_DONE(run_part(&part, team, error));
+    if (is_shared) GR_TRY_DONE(exchange(g, l, g->gradients.m, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
-    if (g->kept.products == NULL) GR_TRY(gr_mgn_run(g, team, &again, error));
+    if (g->kept.products == NULL) GR_TRY_DONE(gr_mgn_run(g, team, &again, error));
     part.body = back_task;
     part.measured = GR_MGN_EDGES;
     part.units = g->tasks.count;
-    GR_TRY(run_part(&part, team, error));
+    GR_TRY_DONE(run_part(&part, team, error));
     part = part_of_rows(g, l, mesh->n_sources, &g->shape->edge[l], gradient);
     part.body = back_products_of_nodes;
     part.elements = gr_nn_first(&g->blocks, part.mlp, 0, 0).out * part.mlp->in;
     part.adds = 1;
-    GR_TRY(run_part(&part, team, error));
+    GR_TRY_DONE(run_part(&part, team, error));
     if (!is_shared) rc = exchange(g, l, g->gradients.h, team, error);
     gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
@@ -283,13 +283,13 @@ static int32_t back_all(struct gr_mgn *g, char *gradient, struct gr_team team, g
 
     g->pass.is_backward = 1;
     part.body = back_decoder;
-    GR_TRY(run_part(&part, team, error));
+    GR_TRY_DONE(run_part(&part, team, error));
     memset(g->gradients.e, 0, gr_mgn_row_bytes(g, mesh->n_edges));
-    for (int64_t l = layers; l-- > 0;) GR_TRY(back_layer(g, l, gradient, team, error));
+    for (int64_t l = layers; l-- > 0;) GR_TRY_DONE(back_layer(g, l, gradient, team, error));
     part = part_of_rows(g, layers, mesh->n_edges, &g->shape->edge_encoder, gradient);
     part.body = back_edge_encoder;
     part.measured = GR_MGN_EDGES;
-    GR_TRY(run_part(&part, team, error));
+    GR_TRY_DONE(run_part(&part, team, error));
     part = part_of_rows(g, layers, mesh->n_nodes, &g->shape->node_encoder, gradient);
     part.body = back_node_encoder;
     rc = run_part(&part, team, error);
@@ -317,11 +317,11 @@ int32_t gr_mgn_backward(struct gr_mgn *g, const void *weights, const void *nodes
     GR_ASSERT(g->partials.at != NULL);
     g->pass.keeps = 1;
     g->pass.epoch = epoch;
-    GR_TRY(gr_mgn_forward_begin(g, GRAFT_OK, weights, nodes, edges, exact, team, error));
-    GR_TRY(gr_mgn_forward_end(g, GRAFT_OK, g->kept.output, team, error));
-    GR_TRY(loss(arg, g->kept.output, g->gradients.output, error));
+    GR_TRY_DONE(gr_mgn_forward_begin(g, GRAFT_OK, weights, nodes, edges, exact, team, error));
+    GR_TRY_DONE(gr_mgn_forward_end(g, GRAFT_OK, g->kept.output, team, error));
+    GR_TRY_DONE(loss(arg, g->kept.output, g->gradients.output, error));
     for (int t = 0; t < b->n_threads; t++) gr_nn_use_rows(b, t, 1);
-    GR_TRY(back_all(g, gradient, team, error));
+    GR_TRY_DONE(back_all(g, gradient, team, error));
     if (g->messages.rows.messages.format.refuses) rc = agree_on_rows(g, error);
 done:
     for (int t = 0; t < b->n_threads; t++) gr_nn_use_rows(b, t, 0);

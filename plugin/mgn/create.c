@@ -37,30 +37,23 @@ static int32_t new_arrays(struct gr_mgn *g, graft_error *error)
 {
     const graft_mesh *mesh = g->mesh;
     const int64_t     width = gr_mgn_width(g), n_copies = mesh->kind == GRAFT_MESH_SHARED ? mesh->halo.count : 0;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(new_row_array(g, &g->memory, &g->arrays.h, mesh->n_sources, width, "states of nodes", error));
     GR_TRY(new_row_array(g, &g->memory, &g->arrays.e, mesh->n_edges, width, "states of edges", error));
     GR_TRY(new_row_array(g, &g->memory, &g->arrays.m, mesh->n_nodes, width, "sums at nodes", error));
     GR_TRY(new_row_array(g, &g->memory, &g->arrays.sources, mesh->n_sources, width, "products of nodes", error));
     GR_TRY(new_row_array(g, &g->memory, &g->arrays.targets, mesh->n_nodes, width, "products of nodes", error));
-    GR_TRY(new_row_array(g, &g->memory, &g->arrays.copies, n_copies, width, "sums of other ranks", error));
-done:
-    return rc;
+    return new_row_array(g, &g->memory, &g->arrays.copies, n_copies, width, "sums of other ranks", error);
 }
 
 /* The local part of create(). */
 static int32_t init_alone(struct gr_mgn *g, graft_dtype dtype, graft_error *error)
 {
-    int32_t rc = new_blocks(g, dtype, error);
-
-    GR_TRY(rc);
+    GR_TRY(new_blocks(g, dtype, error));
     GR_TRY(gr_nn_choose_module(&g->blocks, error));
     GR_TRY(gr_mgn_cut(g, error));
     GR_TRY(gr_mgn_times_init(g, error));
-    rc = new_arrays(g, error);
-done:
-    return rc;
+    return new_arrays(g, error);
 }
 
 int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_dtype dtype, struct gr_mgn **mgn,
@@ -70,13 +63,13 @@ int32_t gr_mgn_create(graft_mesh *mesh, const struct gr_mgn_shape *shape, graft_
     int32_t        rc = gr_comm_agree(mesh->comm, g != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM, error);
 
     if (g != NULL) g->context = mesh->context;
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     g->mesh = mesh;
     g->shape = shape;
     g->loops = &GR_FOR_ISA(gr_mgn_loops, gr_processor_isa())[dtype == GRAFT_F64];
-    GR_TRY(gr_comm_agree(mesh->comm, init_alone(g, dtype, error), error));
-    GR_TRY(gr_mgn_products_agree(g, error));
-    GR_TRY(gr_mgn_exchange_init(g, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, init_alone(g, dtype, error), error));
+    GR_TRY_DONE(gr_mgn_products_agree(g, error));
+    GR_TRY_DONE(gr_mgn_exchange_init(g, error));
     *mgn = g;
     g = NULL;
 done:
@@ -100,21 +93,17 @@ static int32_t new_kept_arrays(struct gr_mgn *g, struct gr_pool *pool, graft_err
     const graft_mesh *mesh = g->mesh;
     const int64_t     width = gr_mgn_width(g), layers = g->shape->options.layers, later = layers > 1 ? layers - 1 : 0;
     const int64_t     carried = g->shape->options.edges == GR_MGN_EDGES_CARRIED ? later : 0;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(new_row_array(g, pool, &g->kept.h, layers * mesh->n_sources, width, "states of nodes", error));
     GR_TRY(new_row_array(g, pool, &g->kept.e, carried * mesh->n_edges, width, "states of edges", error));
     GR_TRY(new_row_array(g, pool, &g->kept.m, later * mesh->n_nodes, width, "sums at nodes", error));
-    GR_TRY(new_row_array(g, pool, &g->kept.output, mesh->n_nodes, g->shape->n_out, "output", error));
-done:
-    return rc;
+    return new_row_array(g, pool, &g->kept.output, mesh->n_nodes, g->shape->n_out, "output", error);
 }
 
 static int32_t new_gradients(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
 {
     const graft_mesh *mesh = g->mesh;
     const int64_t     width = gr_mgn_width(g), n_out = g->shape->n_out;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(new_row_array(g, pool, &g->gradients.h, mesh->n_sources, width, "gradients of nodes", error));
     GR_TRY(new_row_array(g, pool, &g->gradients.e, mesh->n_edges, width, "gradients of edges", error));
@@ -123,10 +112,8 @@ static int32_t new_gradients(struct gr_mgn *g, struct gr_pool *pool, graft_error
     GR_TRY(new_row_array(g, pool, &g->gradients.sources, mesh->n_sources, width, "gradients of nodes", error));
     GR_TRY(new_row_array(g, pool, &g->gradients.targets, mesh->n_nodes, width, "gradients of nodes", error));
     GR_TRY(new_row_array(g, pool, &g->gradients.output, mesh->n_nodes, n_out, "gradients of the output", error));
-    GR_TRY(new_row_array(g, pool, &g->partials.at, g->partials.count, g->partials.elements, "gradients of weights",
-                         error));
-done:
-    return rc;
+    return new_row_array(g, pool, &g->partials.at, g->partials.count, g->partials.elements, "gradients of weights",
+                         error);
 }
 
 int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
@@ -140,8 +127,8 @@ int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
     g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge_encoder));
     if (shape->options.layers > 0)
         g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge[0]));
-    GR_TRY(gr_nn_blocks_reserve(&g->blocks, &g->backward_memory, error));
-    GR_TRY(new_kept_arrays(g, &g->backward_memory, error));
+    GR_TRY_DONE(gr_nn_blocks_reserve(&g->blocks, &g->backward_memory, error));
+    GR_TRY_DONE(new_kept_arrays(g, &g->backward_memory, error));
     rc = new_gradients(g, &g->backward_memory, error);
 done:
     if (rc < 0) gr_mgn_release_backward(g);

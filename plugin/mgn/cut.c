@@ -32,7 +32,6 @@ int32_t gr_mgn_cut(struct gr_mgn *g, graft_error *error)
     const graft_mesh    *mesh = g->mesh;
     struct gr_mgn_tasks *tasks = &g->tasks;
     int64_t              copy = 0, n_last = 0;
-    int32_t              rc = GRAFT_OK;
 
     for (int64_t begin = 0; begin < mesh->n_nodes; begin = end_of_task(mesh, begin)) tasks->count++;
     GR_TRY(GR_POOL_NEW(g->context, &g->memory, tasks->target, tasks->count + 1, error));
@@ -43,6 +42,5 @@ int32_t gr_mgn_cut(struct gr_mgn *g, graft_error *error)
         if (is_first_task(mesh, begin, end, &copy)) tasks->order[tasks->n_first++] = (int32_t)i;
         else tasks->order[tasks->count - ++n_last] = (int32_t)i;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -56,9 +56,7 @@ int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
         rc = gr_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.channel + 1,
                              "an inference of a network", error);
     g->messages.rows.messages.outcome = &g->messages.outcome;
-    rc = gr_comm_agree(comm, rc, error);
-done:
-    return rc;
+    return gr_comm_agree(comm, rc, error);
 }
 
 void gr_mgn_exchange_fini(struct gr_mgn *g)
@@ -89,8 +87,8 @@ int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t
     if (!g->blocks.form.is_whole) return GRAFT_OK;
     rc = GR_NEW(g->context, packed, g->messages.rows.links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(g->context, others, g->mesh->halo.count, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_ask(&g->messages.rows.links, comm, numbers, packed, others, sizeof *others, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_links_ask(&g->messages.rows.links, comm, numbers, packed, others, sizeof *others, error));
     for (int64_t i = 0; i < copies->count && *node < 0; i++)
         for (int64_t k = copies->start[i]; k < copies->start[i + 1] && *node < 0; k++) {
             if (others[copies->copy[k]] == numbers[copies->node[i]]) continue;
@@ -178,7 +176,6 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
     const double  begin = gr_mgn_clock(g);
     struct adding adding = { g, rows };
     int64_t       bytes = 0;
-    int32_t       rc = GRAFT_OK;
 
     if (is_alone(g)) return GRAFT_OK;
     GR_TRY(gr_halo_rows_end(&g->messages.rows, team, error));
@@ -189,6 +186,5 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
     g->messages.bytes_sent += bytes;
     measure_end(g, g->messages.rows.pass.layer, begin, bytes);
-done:
-    return rc;
+    return GRAFT_OK;
 }

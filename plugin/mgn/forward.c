@@ -194,7 +194,7 @@ static int32_t start_layer(struct gr_mgn *g, int64_t l, struct gr_team team, gra
     const double begin = gr_mgn_clock(g);
     int32_t      rc = GRAFT_OK;
 
-    if (is_shared) GR_TRY(run_tasks(g, l, 0, g->tasks.n_first, team, error));
+    if (is_shared) GR_TRY_DONE(run_tasks(g, l, 0, g->tasks.n_first, team, error));
     rc = gr_mgn_exchange_begin(g, l, GR_FORWARD, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error);
     gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
@@ -212,10 +212,10 @@ static int32_t finish_layer(struct gr_mgn *g, int64_t l, struct gr_team team, gr
     const double             begin = gr_mgn_clock(g);
     int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(run_tasks(g, l, is_shared ? first : 0, is_shared ? count : first, team, error));
-    GR_TRY(gr_mgn_exchange_end(g, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error));
-    GR_TRY(gr_mgn_run(g, team, &halo, error));
-    if (!is_shared) GR_TRY(run_tasks(g, l, first, count, team, error));
+    GR_TRY_DONE(run_tasks(g, l, is_shared ? first : 0, is_shared ? count : first, team, error));
+    GR_TRY_DONE(gr_mgn_exchange_end(g, is_shared ? gr_mgn_m(g, l) : gr_mgn_h(g, l), team, error));
+    GR_TRY_DONE(gr_mgn_run(g, team, &halo, error));
+    if (!is_shared) GR_TRY_DONE(run_tasks(g, l, first, count, team, error));
     rc = gr_mgn_run(g, gr_mgn_polling(g, team), &nodes, error);
     gr_mgn_measure(g, l, GR_MGN_ALL, begin);
 done:
@@ -252,9 +252,9 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, int32_t status, const void *weigh
     g->messages.received_refused = 0;
     gr_outcome_count(&g->messages.outcome);
     g->messages.call = g->messages.outcome.calls;
-    GR_TRY(gr_mgn_run(g, team, &of_nodes, error));
-    if (!is_shared && layers > 0) GR_TRY(start_layer(g, 0, team, error));
-    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
+    GR_TRY_DONE(gr_mgn_run(g, team, &of_nodes, error));
+    if (!is_shared && layers > 0) GR_TRY_DONE(start_layer(g, 0, team, error));
+    GR_TRY_DONE(gr_mgn_run(g, gr_mgn_polling(g, team), &of_edges, error));
     if (is_shared && layers > 0) rc = start_layer(g, 0, team, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:
@@ -301,12 +301,12 @@ int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struc
     int32_t                  rc = GRAFT_OK;
 
     for (int64_t l = 0; l < layers; l++) {
-        if (l + 1 == layers) GR_TRY(begin_outcome(g, status, error));
-        GR_TRY(finish_layer(g, l, team, error));
-        if (l + 1 < layers) GR_TRY(start_layer(g, l + 1, team, error));
+        if (l + 1 == layers) GR_TRY_DONE(begin_outcome(g, status, error));
+        GR_TRY_DONE(finish_layer(g, l, team, error));
+        if (l + 1 < layers) GR_TRY_DONE(start_layer(g, l + 1, team, error));
     }
     g->pass.output = output;
-    GR_TRY(gr_mgn_run(g, gr_mgn_polling(g, team), &decode, error));
+    GR_TRY_DONE(gr_mgn_run(g, gr_mgn_polling(g, team), &decode, error));
     rc = end_outcome(g, error);
     gr_mgn_measure(g, layers + 1, GR_MGN_ALL, begin);
 done:

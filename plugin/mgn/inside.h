@@ -9,8 +9,7 @@
  * most GR_MGN_ROWS of them unless it is one node. Blocks stay in the caches of a processor from the first product of an
  * MLP to its last. No two tasks add to the same target, so bits do not depend on the number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MGN_INSIDE_H
-#define GR_MGN_INSIDE_H
+#pragma once
 
 #include "halo/halo.h"
 #include "mgn/loops.h"
@@ -213,5 +212,3 @@ void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t b
 void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);
 /** The same for MLP_n of nodes. */
 void gr_mgn_first_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);
-
-#endif

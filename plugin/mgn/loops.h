@@ -1,8 +1,7 @@
 /* Passes over rows of edges and nodes, of floats or of doubles: one table for each type and instruction set. All arrays
  * are without gaps between rows of `width` elements, and of one type.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MGN_LOOPS_H
-#define GR_MGN_LOOPS_H
+#pragma once
 
 #include "base/processor.h"
 #include "mgn/mgn.h"
@@ -44,5 +43,3 @@ struct gr_mgn_loops {
 /** The tables of an instruction set: of floats and of doubles. */
 extern const struct gr_mgn_loops gr_mgn_loops_generic[2], gr_mgn_loops_avx2[2], gr_mgn_loops_avx512[2],
     gr_mgn_loops_sve256[2], gr_mgn_loops_sve512[2];
-
-#endif

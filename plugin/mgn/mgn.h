@@ -3,8 +3,7 @@
  *
  * Weights and gradients are one array each, of the type of the network. struct gr_mgn_shape has the offsets.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MGN_MGN_H
-#define GR_MGN_MGN_H
+#pragma once
 
 #include "base/option_row.h"
 #include "base/team.h"
@@ -128,5 +127,3 @@ int                 gr_mgn_is_timed(const struct gr_mgn *mgn);
 /** The times of layer l in the last pass, if option profile was yes at creation; l = layers: encoders and decoder;
  *  layers + 1: the whole pass. Backward times of a forward pass are 0. */
 struct gr_mgn_times gr_mgn_times_of(const struct gr_mgn *mgn, int is_backward, int64_t l);
-
-#endif

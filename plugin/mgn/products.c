@@ -36,8 +36,8 @@ static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int adds, str
     struct gr_nn_matrix  w = { .stride = in, .out = out, .in = in };
     int32_t              rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(g->context, x, (GR_MGN_ROWS + out) * in * b->element, error));
-    GR_TRY(GR_NEW(g->context, y, (GR_MGN_ROWS + 1) * out * b->element, error));
+    GR_TRY_DONE(GR_NEW(g->context, x, (GR_MGN_ROWS + out) * in * b->element, error));
+    GR_TRY_DONE(GR_NEW(g->context, y, (GR_MGN_ROWS + 1) * out * b->element, error));
     w.at = x + GR_MGN_ROWS * in * b->element;
     fill_trial(g, in, (GR_MGN_ROWS + out) * in, x);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -57,13 +57,10 @@ done:
 static int32_t try_module(struct gr_mgn *g, struct trial *trial, graft_error *error)
 {
     const int64_t width = gr_mgn_width(g);
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(try_rows(g, g->shape->n_node_in, width, 0, trial, error));
     GR_TRY(try_rows(g, width, width, 1, trial, error));
-    rc = try_rows(g, width, g->shape->n_out, 0, trial, error);
-done:
-    return rc;
+    return try_rows(g, width, g->shape->n_out, 0, trial, error);
 }
 
 int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error)
@@ -88,7 +85,5 @@ int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error)
                b->dense->name, least[0] != 0 ? ", because the processors or modules of ranks differ" : "");
     gr_nn_blocks_fini(b);
     rc = gr_nn_use_module(b, gr_module_find(g->context, "dense", gr_dense_reference.name), error);
-    rc = gr_comm_agree(comm, rc, error);
-done:
-    return rc;
+    return gr_comm_agree(comm, rc, error);
 }

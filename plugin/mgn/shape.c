@@ -23,8 +23,8 @@ int32_t gr_mgn_shape_init(const graft_context *context, const struct gr_mgn_opti
 
     *shape =
         (struct gr_mgn_shape){ .options = *options, .n_node_in = n_node_in, .n_edge_in = n_edge_in, .n_out = n_out };
-    GR_TRY(GR_NEW(context, shape->edge, options->layers, error));
-    GR_TRY(GR_NEW(context, shape->node, options->layers, error));
+    GR_TRY_DONE(GR_NEW(context, shape->edge, options->layers, error));
+    GR_TRY_DONE(GR_NEW(context, shape->node, options->layers, error));
     shape->node_encoder = place_mlp(options, n_node_in, width, norm, &shape->n_weights);
     shape->edge_encoder = place_mlp(options, n_edge_in, width, norm, &shape->n_weights);
     for (int64_t l = 0; l < options->layers; l++) {

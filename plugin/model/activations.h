@@ -1,7 +1,6 @@
 /* The arrays of layers: those of every kind, and those for which a kind asks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_ACTIVATIONS_H
-#define GR_MODEL_ACTIVATIONS_H
+#pragma once
 
 #include "base/budget.h"
 #include "model/block.h"
@@ -84,5 +83,3 @@ struct gr_capacity {
         int64_t rows, seen, edges;
     } layer[GR_LAYERS_MAX]; /* for the blocks of a batch, which differ in size; all 0: as above */
 };
-
-#endif

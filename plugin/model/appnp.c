@@ -34,12 +34,10 @@ static int32_t appnp_forward(struct gr_run *run, struct gr_activations *a, struc
 {
     const float *predicted = run->layers[gr_run_config(run)->n_weighted - 1].z;
     const float  alpha = teleport_of(run);
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_kind_sgc.forward(run, a, x, rows, error));
     if (a->layer->self == NULL) gr_layer_mix(run, a->block->n_dst * a->layer->out, alpha, predicted, 1 - alpha, a->z);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -49,7 +47,6 @@ static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, stru
     const int64_t           width = a->layer->out, count = a->block->n_src * width;
     const int               is_first = a->index == config->n_weighted;
     float *const            teleported = a->own[TELEPORTED];
-    int32_t                 rc = GRAFT_OK;
 
     if (a->layer->self != NULL) return gr_kind_sgc.backward(run, a, x, g, dx, error);
     /* The last layer is the first of the backward pass. */
@@ -58,8 +55,7 @@ static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, stru
     gr_layer_mix(run, a->block->n_dst * width, teleport_of(run), g, 1, teleported);
     GR_TRY(gr_kind_sgc.backward(run, a, x, g, dx, error));
     gr_layer_mix(run, count, is_first ? 1 : 0, is_first ? teleported : dx, 1 - teleport_of(run), dx);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 const struct gr_model_kind gr_kind_appnp = { .name = "appnp",

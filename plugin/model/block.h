@@ -4,8 +4,7 @@
  * full-graph training the blocks of all layers belong to one graph; with row masks, their rows are prefixes of its
  * rows. A minibatch has a block per layer.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_BLOCK_H
-#define GR_MODEL_BLOCK_H
+#pragma once
 
 #include "kernel/kernel.h"
 
@@ -37,5 +36,3 @@ static inline int gr_block_has_halo(const struct gr_block *block)
 /** Whether the counts and arrays are consistent, and all columns of the destinations are sources. For tests and debug
  *  builds: it reads all edges. */
 int gr_block_is_valid(const struct gr_block *block);
-
-#endif

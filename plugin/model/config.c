@@ -93,7 +93,6 @@ static int32_t read_layers(const struct gr_options *options, const graft_dataset
     const struct gr_shape_options *shape = gr_options_of(options, &gr_shape_option_table);
     const int32_t                  weighted = config->n_weighted = (int32_t)shape->layers;
     const int32_t                  steps = config->kind->propagates ? (int32_t)model->propagation : 0;
-    int32_t                        rc = GRAFT_OK;
 
     if (weighted + steps > GR_LAYERS_MAX)
         return gr_fail(error, GRAFT_ERR_OPTION, "options 'layers' and 'propagation' are %d and %d, at most %d in all",
@@ -104,8 +103,7 @@ static int32_t read_layers(const struct gr_options *options, const graft_dataset
     GR_TRY(
         gr_widths_spread(&shape->hidden, weighted - 1, "option 'hidden'", "hidden layers", config->width + 1, error));
     for (int32_t l = weighted; l <= config->n_layers; l++) config->width[l] = data->n_classes;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 struct gr_live_config gr_live_config_of(const struct gr_options *options)
@@ -212,7 +210,6 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     const struct gr_base_options     *base = gr_options_of(options, &gr_base_option_table);
     const enum gr_choice              loops = of_data->self_loops;
     const struct gr_model_kind       *kind = gr_model_kind(model->kind);
-    int32_t                           rc = GRAFT_OK;
 
     *config =
         (struct gr_config){ .kind = kind,
@@ -249,7 +246,5 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
     GR_TRY(check_extremum(config, data, error));
     if (config->extremum != 0) config->data.sparse_input = GR_NO;
     read_softmax(loss, config);
-    rc = read_loss(options, data, config, error);
-done:
-    return rc;
+    return read_loss(options, data, config, error);
 }

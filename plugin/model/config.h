@@ -1,7 +1,6 @@
 /* The configuration of a model: what the options of a context and a data set make of it.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_CONFIG_H
-#define GR_MODEL_CONFIG_H
+#pragma once
 
 #include "graft_mxm.h"
 #include "graft_train.h"
@@ -120,5 +119,3 @@ static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
 {
     return config->hidden.jumping != GR_JUMPING_NONE && l == config->n_weighted - 1;
 }
-
-#endif

@@ -44,7 +44,6 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     const int              add = layer->self != NULL;
     struct gr_epilogue     epilogue = gr_layer_rows_epilogue(rows);
     struct gr_sum          sum;
-    int32_t                rc = GRAFT_OK;
 
     GR_ASSERT(layer->self != NULL || layer->neigh != NULL);
     if (layer->neigh == NULL) return gr_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
@@ -54,9 +53,7 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->space.scratch, error));
     sum = gr_sum_of(a, GR_FORWARD, block->left, run->space.scratch, layer->out, add, a->z);
     sum.epilogue = &epilogue;
-    rc = gr_aggregate(run, &sum, error);
-done:
-    return rc;
+    return gr_aggregate(run, &sum, error);
 }
 
 /* Backward if the input was aggregated first. The sum writes dx, so the part of the vertex itself is added
@@ -67,7 +64,6 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
     struct gr_sum          sum = gr_sum_of(a, GR_BACKWARD, block->right, run->space.scratch, layer->in, 0, dx);
-    int32_t                rc = GRAFT_OK;
 
     GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
@@ -76,22 +72,18 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     if (gr_run_config(run)->extremum != 0) GR_TRY(gr_layer_scatter_extrema(run, a, a->own[WINNER], dx, error));
     else GR_TRY(gr_aggregate(run, &sum, error));
     if (layer->self != NULL)
-        rc = gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
-done:
-    return rc;
+        return gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
+    return GRAFT_OK;
 }
 
 /* The part of the vertex itself, if it is computed first: all other rows of dx are zero. */
 static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                             struct gr_epilogue *epilogue, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_product_input_gradient_with(run, g, a->block->n_dst, a->layer->self, 0, dx, epilogue, error));
     if (a->block->n_dst < a->block->n_src || a->layer->neigh != NULL)
         gr_layer_clear_rest(run, a->block, dx, a->layer->in);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Backward if the input was transformed first. g is overwritten, so the part of the vertex itself is computed
@@ -103,7 +95,6 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
     const struct gr_block *block = a->block;
     const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->space.scratch);
     const int              add = layer->self != NULL;
-    int32_t                rc = GRAFT_OK;
 
     if (add && dx != NULL) GR_TRY(own_gradient(run, a, g, dx, NULL, error));
     if (block->left != NULL)
@@ -111,28 +102,25 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
     GR_TRY(gr_aggregate(run, &sum, error));
     GR_TRY(gr_product_weight_gradient(run, x, run->space.scratch, 0, layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient_with(run, run->space.scratch, block->n_src, layer->neigh, (float)add, dx,
-                                            run->below, error);
-done:
-    return rc;
+        return gr_product_input_gradient_with(run, run->space.scratch, block->n_src, layer->neigh, (float)add, dx,
+                                              run->below, error);
+    return GRAFT_OK;
 }
 
 static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
                              graft_error *error)
 {
     const struct gr_layer *layer = a->layer;
-    int32_t                rc = GRAFT_OK;
 
     if (layer->self != NULL) GR_TRY(gr_product_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
     if (layer->neigh == NULL) {
-        if (dx != NULL) rc = own_gradient(run, a, g, dx, run->below, error);
+        if (dx != NULL) return own_gradient(run, a, g, dx, run->below, error);
     } else if (a->aggregate_first) {
-        rc = backward_gathered(run, a, g, dx, error);
+        return backward_gathered(run, a, g, dx, error);
     } else {
-        rc = conv_backward_transformed(run, a, x, g, dx, error);
+        return conv_backward_transformed(run, a, x, g, dx, error);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static const struct gr_parameter_shape sage_shapes[] = {

@@ -19,13 +19,11 @@ static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a,
 {
     const double             begin = gr_profile_begin(&run->profile);
     const struct gr_boundary rows = { block, direction, run->space.scratch, a->layer->in, begin, is_constant };
-    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(run->strategy->ops->boundary_begin(run->strategy, run, &rows, error));
     GR_TRY(run->strategy->ops->boundary_end(run->strategy, run, 0, error));
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* By the strategy, which keeps the winners. */
@@ -47,7 +45,6 @@ int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, st
     const int              constant = a->index == 0 && run->input.is_constant;
     const struct gr_block *block = constant ? run->input.whole : a->block;
     struct gr_operand      seen;
-    int32_t                rc = GRAFT_OK;
 
     GR_ASSERT(x.sparse == NULL && x.labels == GR_LABELS_NONE);
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
@@ -66,8 +63,7 @@ int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, st
     GR_TRY(
         gr_product_extrema(run, block->a, seen, a->layer->in, gr_is_training(run) ? winner : NULL, a->gathered, error));
     if (constant) a->gathered_of = x.data;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 struct scatter {
@@ -113,7 +109,6 @@ int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations
 {
     const int64_t     width = a->layer->in, n_src = a->block->n_src;
     struct gr_winners from = { winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
-    int32_t           rc = GRAFT_OK;
 
     if (run->strategy->ops->extrema != NULL) {
         const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->space.scratch, width, 0, dx);
@@ -127,6 +122,5 @@ int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations
     gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->space.scratch, width);
     GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));
     gr_layer_scale(run, gr_dense_operand(run->space.scratch, width, n_src), NULL, 1, dx, width);
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -226,15 +226,12 @@ static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
 static int32_t attend_to_halo(struct gr_run *run, struct gr_activations *a, const struct pass *pass, double local,
                               graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (!a->awaits_halo) return GRAFT_OK;
     a->awaits_halo = 0;
     GR_TRY(run->strategy->ops->boundary_end(run->strategy, run, local, error));
     over_vertices(pass, pass->loops->vertex_scores, a->block->n_src, a->block->n_seen - a->block->n_src);
     over_edges(pass, rows_with(pass, GR_ROW_BOUNDARY), attend_rows);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a, enum gr_direction direction, float *x,
@@ -286,7 +283,6 @@ static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr
 {
     const struct pass pass = pass_of(run, a);
     double            begin;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(project(run, a, x, error));
     begin = gr_profile_begin(&run->profile);
@@ -297,8 +293,7 @@ static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr
     over_edges(&pass, rows_without(&pass, GR_ROW_BOUNDARY), attend_rows);
     if (a->awaits_halo) gr_profile_part(&run->profile, "local", 0, 0, 0);
     end_attention(run, &pass, begin, 0, 2 * (double)a->block->n_src * (double)pass.wide * GR_ENDS);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -309,7 +304,6 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
     const graft_dense         out = dense(averages ? a->own[PER_HEAD] : a->z, a->block->n_dst, pass.wide);
     const struct gr_edge_some own = rows_without(&pass, GR_ROW_BOUNDARY), other = rows_with(&pass, GR_ROW_BOUNDARY);
     const double              begin = gr_profile_begin(&run->profile);
-    int32_t                   rc = GRAFT_OK;
 
     (void)x;
     gr_edge_mxm(pass.gat.csr, NULL, &pass.factors, &pass.z, &out, &own, gr_run_team(run));
@@ -322,8 +316,7 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
     if (averages) over_vertices(&pass, pass.loops->average, 0, a->block->n_dst);
     end_attention(run, &pass, begin, 1, 2 * (double)pass.edges * (double)pass.wide);
     gr_layer_rows_forward(run, rows);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* From g, the gradient of the sums of each head, to the gradients of the scores of some edges before LeakyReLU. */
@@ -402,7 +395,6 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
 {
     const struct gr_block    *block = a->block;
     const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_edge_map(block->a, &map, error));
     clear_other_targets(pass);
@@ -416,9 +408,8 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
     if (pass->gat.edge_features > 0) edge_weight_gradients(pass, a);
     vertex_gradients(pass, map, g, 0, block->n_src, rows_without(pass, GR_ROW_HALO));
     vector_gradients(pass, a->layer);
-    if (gr_block_has_halo(block)) rc = run->strategy->ops->boundary_end(run->strategy, run, 0, error);
-done:
-    return rc;
+    if (gr_block_has_halo(block)) return run->strategy->ops->boundary_end(run->strategy, run, 0, error);
+    return GRAFT_OK;
 }
 
 static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -428,7 +419,6 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     struct pass       pass = pass_of(run, a);
     const graft_dense gradient = dense(per_head != NULL ? per_head : g, a->block->n_dst, pass.wide);
     double            begin = gr_profile_begin(&run->profile);
-    int32_t           rc = GRAFT_OK;
 
     if (a->awaits_halo) { /* recomputed, and then without Z */
         GR_TRY(attend_to_halo(run, a, &pass, begin, error));
@@ -444,10 +434,9 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     project_backward(run, a);
     GR_TRY(gr_product_weight_gradient(run, x, run->space.scratch, 0, a->layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient_with(run, run->space.scratch, a->block->n_src, a->layer->neigh, 0, dx,
-                                            run->below, error);
-done:
-    return rc;
+        return gr_product_input_gradient_with(run, run->space.scratch, a->block->n_src, a->layer->neigh, 0, dx,
+                                              run->below, error);
+    return GRAFT_OK;
 }
 
 static int has_edge_features(const struct gr_config *config)

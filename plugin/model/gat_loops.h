@@ -1,8 +1,7 @@
 /* The table of the loops of gat.c over vertices and entries, one for each instruction set. All give bitwise identical
  * results.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_GAT_LOOPS_H
-#define GR_MODEL_GAT_LOOPS_H
+#pragma once
 
 #include "base/processor.h"
 #include "graft_mxm.h"
@@ -67,5 +66,3 @@ struct gr_gat_loops {
 const struct gr_gat_loops *gr_gat_loops_for(enum gr_isa isa);
 
 extern const struct gr_gat_loops gr_gat_generic, gr_gat_avx2, gr_gat_avx512, gr_gat_sve256, gr_gat_sve512;
-
-#endif

@@ -64,14 +64,12 @@ int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_erro
 {
     const struct gr_strategy_ops *ops = run->strategy->ops;
     struct gr_sum                 sum = *wanted;
-    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(round_rows(run, &sum, error));
     GR_TRY(ops->aggregate_begin(run->strategy, run, &sum, error));
     if (ops->aggregate_end != NULL) GR_TRY(ops->aggregate_end(run->strategy, run, &sum, error));
     gr_epilogue_end(run, sum.epilogue);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
@@ -97,15 +95,13 @@ static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, doubl
 {
     struct gr_sum sum =
         gr_sum_of(a, GR_FORWARD, NULL, run->space.scratch, run->targets.n_classes, 0, run->labels.gathered);
-    int32_t rc = GRAFT_OK;
 
     if (run->labels.has_gathered) return GRAFT_OK;
     sum.kind = GR_SUM_LABELS;
     gr_labels_fill(run, a->block->n_src, run->space.scratch);
     GR_TRY(gr_aggregate_scaled(run, own, sum, error));
     run->labels.has_gathered = 1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
@@ -113,7 +109,6 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
 {
     const int     constant = a->index == 0 && run->input.is_constant; /* arrays of no rows may all be NULL */
     struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
-    int32_t       rc = GRAFT_OK;
 
     if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(run, a, own, error));
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
@@ -125,8 +120,7 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
     }
     GR_TRY(gr_aggregate_scaled(run, own, sum, error));
     if (constant) a->gathered_of = x.data;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 struct gr_operand gr_layer_gathered(const struct gr_run *run, const struct gr_activations *a)

@@ -1,7 +1,6 @@
 /* Sums and extrema over neighbours: what a layer gathers, and where the gradients go.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_GATHER_H
-#define GR_MODEL_GATHER_H
+#pragma once
 
 #include "model/run.h"
 
@@ -41,5 +40,3 @@ struct gr_winners {
 /** dx[n_src x width] = the sum of the elements of g[n_dst x width] whose extremum is in this element; rows n_src to
  *  n_seen - 1 likewise, in `halo` at the same rows. */
 void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo);
-
-#endif

@@ -47,29 +47,24 @@ static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a,
     const int64_t      out = a->layer->out;
     struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
     struct gr_sum      sum = gr_sum_of(a, GR_FORWARD, NULL, run->space.scratch, out, 1, a->own[INNER]);
-    int32_t            rc = GRAFT_OK;
 
     sum.epilogue = &epilogue;
     GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->space.scratch, error));
     gr_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, 1, a->own[INNER], out);
-    rc = gr_aggregate(run, &sum, error);
-done:
-    return rc;
+    return gr_aggregate(run, &sum, error);
 }
 
 static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     struct gr_rows rows = inner_rows(run, a);
-    int32_t        rc = GRAFT_OK;
 
     if (a->aggregate_first) {
         GR_TRY(gr_layer_gather(run, a, x, 1, error));
-        rc = gr_product_rows(run, gr_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
+        return gr_product_rows(run, gr_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(run, a, x, &rows, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -97,13 +92,11 @@ static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activation
                                         float *dx, graft_error *error)
 {
     struct gr_parameter *const w = a->layer->neigh;
-    int32_t                    rc = GRAFT_OK;
 
     GR_TRY(scatter_gradient(run, a, run->space.scratch, a->layer->out, g, NULL, error));
     GR_TRY(gr_product_weight_gradient(run, x, g, 0, w, error));
-    if (dx != NULL) rc = gr_product_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
-done:
-    return rc;
+    if (dx != NULL) return gr_product_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
+    return GRAFT_OK;
 }
 
 static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -128,9 +121,7 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), run->space.scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
     GR_TRY(gr_product_input_gradient(run, run->space.scratch, n_dst, layer->neigh, 0, NULL, g, error));
-    rc = scatter_gradient(run, a, g, layer->in, dx, run->below, error);
-done:
-    return rc;
+    return scatter_gradient(run, a, g, layer->in, dx, run->below, error);
 }
 
 static const struct gr_parameter_shape gin_shapes[] = { { "weight_1", 'i', 'o', GR_SLOT(neigh), GR_FIRST_FAN_IN, NULL },

@@ -1,7 +1,6 @@
 /* The input of the first layer, and the operands of products.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_INPUT_H
-#define GR_MODEL_INPUT_H
+#pragma once
 
 #include "model/block.h"
 
@@ -51,5 +50,3 @@ static inline struct gr_operand gr_dense_operand(const void *data, int64_t strid
 {
     return (struct gr_operand){ .data = data, .stride = stride, .rows = rows };
 }
-
-#endif

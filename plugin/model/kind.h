@@ -1,7 +1,6 @@
 /* A kind of model: what its layers compute, and which arrays they need.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_KIND_H
-#define GR_MODEL_KIND_H
+#pragma once
 
 #include "model/run.h"
 #include "nn/rows.h"
@@ -51,5 +50,3 @@ static inline int gr_config_reads(const struct gr_config *config, int32_t l, int
     if (k == l - 1 || (k < l && gr_config_jumps(config, l))) return 1;
     return config->kind->teleports && k == config->n_weighted - 1 && l > k;
 }
-
-#endif

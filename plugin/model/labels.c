@@ -55,7 +55,6 @@ int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, const struc
                        graft_error *error)
 {
     const int64_t gathered = gathered_elements(run, capacity);
-    int32_t       rc = GRAFT_OK;
 
     if (!gr_propagates(run)) return GRAFT_OK;
     run->labels.rows = capacity->label_rows;
@@ -63,8 +62,7 @@ int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, const struc
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->labels.product, elements_of(run), error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->labels.sums, elements_of(run), error));
     if (gathered > 0) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_ACTIVATIONS, run->labels.gathered, gathered, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Whether a step of this epoch has the label of vertex v, by the host's number, as input. */
@@ -113,7 +111,6 @@ int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
     const double               begin = gr_profile_begin(&run->profile);
     const struct gr_parameter *e = run->model->label_embedding;
     double                     left; /* without class weights exact to 2^53 */
-    int32_t                    rc = GRAFT_OK;
 
     GR_ASSERT(gr_propagates(run));
     left = (double)choose_labels(run, training);
@@ -125,8 +122,7 @@ int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
         run->targets.loss_weight = left;
     }
     gr_profile_end_alone(&run->profile, "labels", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The first class of vertex v that is not below c; n_classes if there is none. */
@@ -251,7 +247,7 @@ int32_t gr_labels_product(struct gr_run *run, struct gr_operand x, const struct 
     const struct gr_parameter product = product_of(run, w);
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY(gr_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
+    GR_TRY_DONE(gr_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
     if (x.labels == GR_LABELS_GATHERED) rc = gr_product(run, sums_of(run, x), &product, beta, NULL, out, error);
     else own_product(run, x.rows, run->labels.product, w->cols, beta != 0, out);
 done:
@@ -262,12 +258,9 @@ int32_t gr_labels_gradient(struct gr_run *run, struct gr_operand x, const float 
                            graft_error *error)
 {
     struct gr_parameter product = product_of(run, w), *e = run->model->label_embedding;
-    int32_t             rc = GRAFT_OK;
 
     if (x.labels == GR_LABELS_GATHERED) GR_TRY(gr_product_weight_gradient(run, sums_of(run, x), g, 0, &product, error));
     else own_sums(run, g, w->cols, product.gradient);
     GR_TRY(gr_product_weight_gradient(run, embedding_of(run), product.gradient, 1, w, error));
-    rc = gr_product_input_gradient(run, product.gradient, product.rows, w, 1, NULL, e->gradient, error);
-done:
-    return rc;
+    return gr_product_input_gradient(run, product.gradient, product.rows, w, 1, NULL, e->gradient, error);
 }

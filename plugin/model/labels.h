@@ -1,7 +1,6 @@
 /* Labels as input of the first layer: label propagation.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_LABELS_H
-#define GR_MODEL_LABELS_H
+#pragma once
 
 #include "model/run.h"
 
@@ -28,5 +27,3 @@ int32_t gr_labels_product(struct gr_run *run, struct gr_operand x, const struct 
 /** From g, the gradient of the product, add to the gradients of w and of the embedding. */
 int32_t gr_labels_gradient(struct gr_run *run, struct gr_operand x, const float *g, struct gr_parameter *w,
                            graft_error *error);
-
-#endif

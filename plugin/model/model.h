@@ -3,8 +3,7 @@
  *
  * config.h  the options of a model and of its training      kind.h  the kinds of layers
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_MODEL_H
-#define GR_MODEL_MODEL_H
+#pragma once
 
 #include "base/budget.h"
 #include "model/config.h"
@@ -43,5 +42,3 @@ struct gr_parameter_shape {
 
 /** Names and shapes of all parameters, and the weights of each layer, without values. Plans their bytes. */
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error);
-
-#endif

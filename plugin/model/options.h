@@ -1,7 +1,6 @@
 /* The options of models, of their training, and of the data that they are trained on.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_OPTIONS_H
-#define GR_MODEL_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 #include "graph/order.h"
@@ -172,5 +171,3 @@ static inline const struct gr_resource_options *gr_resource_options(const graft_
 {
     return gr_options_of(&context->options, &gr_resource_option_table);
 }
-
-#endif

@@ -92,7 +92,6 @@ static void add_embedding(struct gr_model *model)
 int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graft_error *error)
 {
     const int32_t n_layers = model->config.n_layers;
-    int32_t       rc = GRAFT_OK;
 
     model->parameters.dtype = GRAFT_F32;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_WEIGHTS, model->parameters.list, n_layers * PARAMETERS_OF_LAYER + 1, error));
@@ -100,6 +99,5 @@ int32_t gr_model_describe(struct gr_model *model, struct gr_budget *budget, graf
     if (model->config.label_rate > 0) add_embedding(model);
     for (int32_t l = 0; l < n_layers; l++) add_running(model, l);
     gr_nn_plan(&model->parameters, budget);
-done:
-    return rc;
+    return GRAFT_OK;
 }

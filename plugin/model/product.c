@@ -134,7 +134,6 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
                        struct gr_epilogue *epilogue, graft_error *error)
 {
     const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
-    int32_t                 rc = GRAFT_OK;
 
     if (x.labels != GR_LABELS_NONE) {
         gr_workers_sync(run);
@@ -155,17 +154,15 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
                                    .ldc = w->cols },
                     epilogue, error);
     }
-    rc = gr_product_sparse(run,
-                           &(struct gr_sparse_product){ .phase = "update",
-                                                        .a = sparse_part_of(x)->x,
-                                                        .x = weights,
-                                                        .width = w->cols,
-                                                        .add = beta != 0,
-                                                        .out = out,
-                                                        .epilogue = epilogue },
-                           error);
-done:
-    return rc;
+    return gr_product_sparse(run,
+                             &(struct gr_sparse_product){ .phase = "update",
+                                                          .a = sparse_part_of(x)->x,
+                                                          .x = weights,
+                                                          .width = w->cols,
+                                                          .add = beta != 0,
+                                                          .out = out,
+                                                          .epilogue = epilogue },
+                             error);
 }
 
 int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,

@@ -1,7 +1,6 @@
 /* The products of layers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_PRODUCT_H
-#define GR_MODEL_PRODUCT_H
+#pragma once
 
 #include "base/dense_view.h"
 #include "model/run.h"
@@ -81,5 +80,3 @@ int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *pr
  *  \param[out] winner  The row of x with the extremum, -1 if none, of the index type of a; or NULL. */
 int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
                            float *out, graft_error *error);
-
-#endif

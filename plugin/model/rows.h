@@ -1,7 +1,6 @@
 /* Passes over the rows of a layer, under phase "rows" of the profile: executed at once, or recorded for workers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_ROWS_H
-#define GR_MODEL_ROWS_H
+#pragma once
 
 #include "model/run.h"
 #include "nn/rows.h"
@@ -33,5 +32,3 @@ void               gr_layer_rows_forward(struct gr_run *run, struct gr_rows *row
 /** The same pass as the epilogue of the product that makes Z. */
 struct gr_epilogue gr_layer_rows_epilogue(struct gr_rows *rows);
 void               gr_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass);
-
-#endif

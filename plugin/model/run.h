@@ -4,8 +4,7 @@
  * gather.h   sums and extrema over neighbours    workers.h  sums and dense products in a pipeline
  * labels.h   labels as input                     kind.h     the kinds of layers, which call all of these
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_RUN_H
-#define GR_MODEL_RUN_H
+#pragma once
 
 #include "base/processor.h"
 #include "base/profile.h"
@@ -92,5 +91,3 @@ static inline struct gr_team gr_run_team(const struct gr_run *run)
                              .poll = run->strategy->ops->poll,
                              .poll_arg = run->strategy };
 }
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Strategies live in parallel/; each begins with a struct gr_strategy, and has a row in the table of parallel/choose.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_STRATEGY_H
-#define GR_MODEL_STRATEGY_H
+#pragma once
 
 #include "base/direction.h"
 #include "base/memory.h"
@@ -258,5 +257,3 @@ static inline void gr_strategy_values_end(struct gr_strategy *strategy, void *va
 {
     if (strategy->ops->make.values_end != NULL) strategy->ops->make.values_end(strategy, values, takes);
 }
-
-#endif

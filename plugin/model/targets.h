@@ -1,7 +1,6 @@
 /* What a model learns, and which vertices are in its loss.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_TARGETS_H
-#define GR_MODEL_TARGETS_H
+#pragma once
 
 #include "graft_train.h"
 
@@ -61,5 +60,3 @@ static inline int64_t gr_argmax(const float *row, int64_t n)
     }
     return best;
 }
-
-#endif

@@ -49,8 +49,6 @@ double gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partia
 int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
                         graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers, 1, error));
     for (int32_t i = 0; i < count_row_passes(run); i++) {
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->left[i], chunks, error));
@@ -62,8 +60,7 @@ int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t ch
     run->workers->sparse = run->workers->trial.is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
     run->workers->trial.plain = run->workers->trial.piped = INFINITY;
     run->workers->stages = (int)gr_resource_options(run->context)->workers_stages;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- recording ---------------------------------------------------------------------------------------------------- */
@@ -187,15 +184,12 @@ static int64_t block_rows(const struct gr_run *run)
 
 int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (a == NULL || run->workers == NULL || !gr_workers_suit(run) || a->n_blocks > 0) return GRAFT_OK;
     GR_TRY(gr_budget_check(budget, 8 * (double)(a->csr.n_rows + GR_STAGES_MOST), "graph (row pointers of its blocks)",
                            error));
     GR_TRY(gr_matrix_cut(a, rows_of_stage(run, rows), error));
     gr_budget_charge(budget, GR_USE_GRAPH, gr_matrix_blocks_bytes(a));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Rows of an array of floats; NULL: none. */

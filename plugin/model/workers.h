@@ -3,8 +3,7 @@
  * some threads prefer sparse tasks, others dense tasks, and a task starts when its dependencies are done. Results have
  * the same bits as without workers.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_MODEL_WORKERS_H
-#define GR_MODEL_WORKERS_H
+#pragma once
 
 #include "model/product.h"
 #include "model/rows.h"
@@ -163,5 +162,3 @@ int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width);
 
 /** Give a backward pass over rows arrays that no other pass uses before the tasks are executed. */
 void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass);
-
-#endif

@@ -1,8 +1,7 @@
 /* Arrays of the host: columns of values on its rows, whatever their type and strides. Fields are complete, as
  * gr_field_read() leaves them. Loops go over chunks of rows, so that both kinds of layout are read from the cache.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_FIELDS_H
-#define GR_NETWORK_FIELDS_H
+#pragma once
 
 #include "base/limits.h"
 #include "mesh/mesh.h"
@@ -35,5 +34,3 @@ static inline void gr_field_put(const graft_field *f, int64_t row, int64_t colum
     if (f->dtype == GRAFT_F64) ((double *)f->data)[at] = value;
     else ((float *)f->data)[at] = (float)value;
 }
-
-#endif

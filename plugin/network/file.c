@@ -85,8 +85,8 @@ static int32_t write_file(graft_network *n, const char *path, graft_error *error
     int32_t                     count, rc = GRAFT_OK;
 
     gr_network_texts(n, &texts);
-    GR_TRY(gr_state_file_list(n->context, &items, 0, &data, &count, error));
-    GR_TRY(gr_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
+    GR_TRY_DONE(gr_state_file_list(n->context, &items, 0, &data, &count, error));
+    GR_TRY_DONE(gr_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
     rc = gr_output_end(&output, NULL, error);
 done:
     gr_output_abort(&output);
@@ -98,9 +98,7 @@ int32_t gr_network_save(graft_network *n, int32_t rc, const char *path, graft_er
 {
     GR_TRY(gr_network_agree(n, rc, 0, error));
     if (n->mesh->comm->rank == 0) rc = write_file(n, path, error);
-    rc = gr_comm_agree_on(n->mesh->comm, rc, error);
-done:
-    return rc;
+    return gr_comm_agree_on(n->mesh->comm, rc, error);
 }
 
 int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *header, const char *shown,
@@ -135,7 +133,7 @@ int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *fro
         copies[i] = gr_pool_new(n->context, pool, t->end - t->begin, 1, item.name, error);
         if (copies[i] == NULL) return GRAFT_ERR_NOMEM;
         if (from->file.fd < 0) continue;
-        GR_TRY(gr_tensor_file_read(&from->file, header, from->data, t, copies[i], error));
+        GR_TRY_DONE(gr_tensor_file_read(&from->file, header, from->data, t, copies[i], error));
         item.data = copies[i];
         rc = gr_network_check_values(&item, error);
         if (rc < 0) return rc;
@@ -158,29 +156,24 @@ void gr_network_take_items(graft_network *n, void *const *copies)
 static int32_t share_items(graft_network *n, void *const *copies, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
-    int32_t          rc = GRAFT_OK;
 
     for (int32_t i = 0; item_at(n, i, &item); i++)
         if (copies[i] != NULL)
             GR_TRY(gr_comm_broadcast(n->mesh->comm, 0, copies[i], (uint64_t)gr_nn_item_bytes(&item), error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Check that the file is of this network, and allocate memory for its items. */
 static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, graft_error *error)
 {
     const struct gr_state_items items = gr_network_items(n, NULL);
-    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_network_check_texts(n, &from->header, from->file.name, error));
     if (has_any(&from->header, "optimizer.")) {
         GR_TRY(gr_network_reserve_moments(n, error));
         n->training.has_moments = 1;
     }
-    rc = gr_state_file_check(&items, &from->file, &from->header, error);
-done:
-    return rc;
+    return gr_state_file_check(&items, &from->file, &from->header, error);
 }
 
 /* Whether a file sets all items that state_set() can set. */
@@ -198,15 +191,15 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
     struct gr_pool        pool = { NULL, 0 };
     void                **copies = NULL;
 
-    GR_TRY(gr_comm_agree(comm, rc, error)); /* not on the state, which may differ between ranks before the file is
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error)); /* not on the state, which may differ between ranks before the file is
                                                loaded */
-    GR_TRY(gr_tensor_file_open(n->context, comm, path, &from, error));
+    GR_TRY_DONE(gr_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
     if (rc == GRAFT_OK)
         rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error);
     if (rc == GRAFT_OK) rc = gr_network_read_items(n, &from, &pool, copies, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(share_items(n, copies, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(share_items(n, copies, error));
     if (comm->rank == 0 && gr_tensors_value(&from.header, GR_CHECKSUM_OF_TENSORS) == NULL)
         gr_log(n->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                from.file.name);

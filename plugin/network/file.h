@@ -1,7 +1,6 @@
 /* Common parts of files of networks and of streams: texts that describe the network, and its items.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_FILE_H
-#define GR_NETWORK_FILE_H
+#pragma once
 
 #include "io/state_file.h"
 #include "network/network.h"
@@ -29,5 +28,3 @@ int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *fro
                               graft_error *error);
 /** Move the values of copies to the network. */
 void    gr_network_take_items(graft_network *n, void *const *copies);
-
-#endif

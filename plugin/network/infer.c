@@ -139,7 +139,7 @@ int32_t gr_network_compare_field(graft_network *n, int32_t rc, const graft_field
     struct gr_network_rows rows = { NULL, GRAFT_F64, columns, columns, is_target };
 
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, values, n->mesh->n_nodes * columns, error);
-    GR_TRY(gr_comm_agree_on(n->mesh->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree_on(n->mesh->comm, rc, error));
     gr_network_copy_field(n, field, GRAFT_F64, values);
     rows.data = values;
     rc = gr_network_compare_copies(n, &rows, name, error);
@@ -155,7 +155,7 @@ int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *in
     const double begin = gr_network_clock(n);
     int32_t      rc = GRAFT_OK;
 
-    if (n->checks.compares) GR_TRY(gr_network_compare_field(n, status, input, "the input", 0, error));
+    if (n->checks.compares) GR_TRY_DONE(gr_network_compare_field(n, status, input, "the input", 0, error));
     if (status == GRAFT_OK) take_input(n, input);
     else if (n->mesh->comm->n_ranks == 1) return status;
     rc = gr_mgn_forward_begin(n->mgn, status, gr_nn_array(&n->parameters, GR_COPY_VALUE), n->arrays.nodes,
@@ -188,18 +188,18 @@ int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *ar
     const uint64_t           values[] = { (uint64_t)args->steps, args->after != NULL };
     graft_field              output;
 
-    GR_TRY(gr_comm_agree_same(n->mesh->comm, rc, names, values, 2, error));
+    GR_TRY_DONE(gr_comm_agree_same(n->mesh->comm, rc, names, values, 2, error));
     output = *args->state;
     output.n_columns = n->columns.out;
     copy_state(n, args->initial, args->state);
     for (int32_t step = 1; step <= args->steps; step++) {
-        GR_TRY(gr_network_begin(n, GRAFT_OK, args->state, error));
-        GR_TRY(gr_network_end(n, GRAFT_OK, &output, error));
+        GR_TRY_DONE(gr_network_begin(n, GRAFT_OK, args->state, error));
+        GR_TRY_DONE(gr_network_end(n, GRAFT_OK, &output, error));
         if (args->after == NULL) continue;
         if (args->after(args->arg, step) != 0)
             rc = gr_fail(error, GRAFT_ERR_CANCELLED, "args.after asked to end the rollout after step %d of %d", step,
                          args->steps);
-        GR_TRY(gr_comm_agree(n->mesh->comm, rc, error));
+        GR_TRY_DONE(gr_comm_agree(n->mesh->comm, rc, error));
     }
 done:
     return rc;
@@ -241,10 +241,10 @@ int32_t gr_network_ensemble(graft_network *const *networks, int32_t count, int32
 
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, means, size, error);
     if (rc == GRAFT_OK) rc = GR_NEW(n->context, squares, size, error);
-    GR_TRY(agree_on_members(networks, count, rc, error));
+    GR_TRY_DONE(agree_on_members(networks, count, rc, error));
     for (int32_t k = 0; k < count; k++) {
-        GR_TRY(gr_network_begin(networks[k], GRAFT_OK, input, error));
-        GR_TRY(end_values(networks[k], GRAFT_OK, error));
+        GR_TRY_DONE(gr_network_begin(networks[k], GRAFT_OK, input, error));
+        GR_TRY_DONE(end_values(networks[k], GRAFT_OK, error));
         add_result(networks[k], k + 1, means, squares);
     }
     for (int64_t i = 0; i < size; i++) squares[i] = sqrt(squares[i] / count);

@@ -69,7 +69,6 @@ static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args
 {
     const struct gr_shape_options *options = gr_shape_options(mesh->context);
     const int                      changes = args->predicts == GRAFT_PREDICTS_CHANGE;
-    int32_t                        rc = GRAFT_OK;
 
     if (!changes && args->predicts != GRAFT_PREDICTS_VALUE)
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -100,9 +99,7 @@ static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args
     GR_TRY(read_constant(mesh, args, &given->constant, error));
     given->is_free = args->is_free;
     given->loss_weight = args->loss_weight;
-    rc = check_given(mesh, given, error);
-done:
-    return rc;
+    return check_given(mesh, given, error);
 }
 
 static int32_t agree_on_args(const graft_mesh *mesh, int32_t rc, const graft_network_args *args,
@@ -168,7 +165,6 @@ static int32_t allocate(graft_network *n, graft_error *error)
 {
     const struct gr_mgn_options options = mgn_options_of(n);
     const int64_t               nodes = n->mesh->n_nodes;
-    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_mgn_shape_init(n->context, &options, n->columns.node_in, n->columns.edge_in, n->columns.out, &n->shape,
                              error));
@@ -185,9 +181,7 @@ static int32_t allocate(graft_network *n, graft_error *error)
     GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, n->arrays.values, nodes * n->columns.out, error));
     GR_TRY(gr_statistics_init(&n->budget, n->columns.in, &n->statistics[GR_STATISTICS_NODE], error));
     GR_TRY(gr_statistics_init(&n->budget, n->columns.edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
-    GR_TRY(gr_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error));
-done:
-    return rc;
+    return gr_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error);
 }
 
 /* Constant inputs, boundary nodes, and weights of this rank, and the sum of weights over all ranks. */
@@ -195,7 +189,6 @@ static int32_t take_rows_given(graft_network *n, const struct given *given, graf
 {
     const graft_mesh *mesh = n->mesh;
     double            sum = 0;
-    int32_t           rc = GRAFT_OK;
 
     for (int64_t i = 0; i < mesh->n_nodes; i++) {
         const int64_t row = mesh->row_of[i];
@@ -214,8 +207,7 @@ static int32_t take_rows_given(graft_network *n, const struct given *given, graf
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "no node is free and has a loss_weight above 0, on any rank: there is nothing to predict");
     for (int64_t i = 0; i < mesh->n_nodes; i++) n->of_node.loss_weight[i] /= sum * (double)n->columns.out;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Column j of edge e: its relative position, followed by its length. */
@@ -250,7 +242,6 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
 {
     struct gr_statistics *s = &n->statistics[GR_STATISTICS_EDGE];
     double                row[4], sums[1 + 2 * 4];
-    int32_t               rc = GRAFT_OK;
 
     GR_ASSERT(n->columns.edge_in <= 4);
     for (int pass = 0; pass < 2; pass++) {
@@ -268,8 +259,7 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
         else gr_statistics_add(s, sums);
     }
     gr_network_set_edges(n);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A checksum of the described data of a node. */
@@ -301,9 +291,7 @@ static int32_t compare_sums(graft_network *n, const uint64_t *sums, const char *
                      "%s: rank %d has the node with id %lld (here row %lld) with %s; expected the same on all ranks "
                      "that share it",
                      name, other, (long long)n->mesh->id[node], gr_network_row(n, node), what);
-    rc = gr_comm_agree_on(n->mesh->comm, rc, error);
-done:
-    return rc;
+    return gr_comm_agree_on(n->mesh->comm, rc, error);
 }
 
 static int32_t compare_given(graft_network *n, const struct given *given, graft_error *error)
@@ -311,7 +299,7 @@ static int32_t compare_given(graft_network *n, const struct given *given, graft_
     uint64_t *sums = NULL;
     int32_t   rc = gr_comm_agree(n->mesh->comm, GR_NEW(n->context, sums, n->mesh->n_nodes, error), error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) sums[i] = sum_of_node(n, given, i);
     rc = compare_sums(n, sums, "args", "another is_free, loss_weight or constant", error);
 done:
@@ -325,7 +313,7 @@ int32_t gr_network_compare_copies(graft_network *n, const struct gr_network_rows
     uint64_t *sums = NULL;
     int32_t   rc = gr_comm_agree_on(n->mesh->comm, GR_NEW(n->context, sums, n->mesh->n_nodes, error), error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
         for (int64_t j = 0; j < rows->columns && !(rows->only_free && !n->of_node.is_free[i]); j++) {
             const double x = gr_nn_at(rows->dtype, rows->data, i * rows->stride + j), y = x == 0 ? 0 : x;
@@ -344,13 +332,13 @@ static int32_t fill(graft_network *n, const struct given *given, graft_error *er
     int32_t rc = gr_comm_agree(n->mesh->comm, allocate(n, error), error);
 
     if (rc < 0) return rc;
-    GR_TRY(take_rows_given(n, given, error));
-    GR_TRY(measure_edges(n, error));
+    GR_TRY_DONE(take_rows_given(n, given, error));
+    GR_TRY_DONE(measure_edges(n, error));
     gr_nn_set_first(&n->parameters, (uint64_t)n->seed);
-    GR_TRY(gr_mgn_create(n->mesh, &n->shape, n->parameters.dtype, &n->mgn, error));
-    GR_TRY(compare_given(n, given, error));
+    GR_TRY_DONE(gr_mgn_create(n->mesh, &n->shape, n->parameters.dtype, &n->mgn, error));
+    GR_TRY_DONE(compare_given(n, given, error));
     gr_budget_charge(&n->budget, GR_USE_ACTIVATIONS, gr_mgn_bytes(n->mgn));
-    GR_TRY(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
+    GR_TRY_DONE(gr_comm_agree(n->mesh->comm, gr_budget_check(&n->budget, 0, "the network", error), error));
     if (n->mesh->comm->rank == 0)
         gr_options_report(n->context, gr_options_bit(n->context, &gr_network_option_table), n->mesh->comm->n_ranks);
 done:
@@ -364,15 +352,15 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
     graft_network *n = NULL;
 
     if (rc == GRAFT_OK) rc = check_args(mesh, args, &given, error);
-    GR_TRY(agree_on_args(mesh, rc, args, &given, error));
-    GR_TRY(gr_comm_agree(mesh->comm, GR_NEW(mesh->context, n, 1, error), error));
+    GR_TRY_DONE(agree_on_args(mesh, rc, args, &given, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, GR_NEW(mesh->context, n, 1, error), error));
     n->context = mesh->context;
     n->mesh = gr_mesh_use(mesh);
     n->use.count = 1;
     n->number = ++mesh->networks;
     gr_budget_init(&n->budget, n->context, 1000000 * gr_base_options(n->context)->memory_limit);
     describe_network(n, args, &given);
-    GR_TRY(fill(n, &given, error));
+    GR_TRY_DONE(fill(n, &given, error));
     *network = n;
     n = NULL;
 done:

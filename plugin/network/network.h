@@ -5,8 +5,7 @@
  * state.c       the state as items                   options.c     the options that a step reads
  * file.c        save and load                        explain.c
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_NETWORK_H
-#define GR_NETWORK_NETWORK_H
+#pragma once
 
 #include "base/budget.h"
 #include "draft/graft_network.h"
@@ -249,5 +248,3 @@ int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, gra
 /* file.c */
 int32_t gr_network_save(graft_network *n, int32_t rc, const char *path, graft_error *error);
 int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Gaussian noise that depends on seed, step, pair, global node and column alone: it is the same on all copies of a
  * node, and for any partition of the mesh. By Box and Muller (1958).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_NOISE_H
-#define GR_NETWORK_NOISE_H
+#pragma once
 
 #include "base/random.h"
 
@@ -30,5 +29,3 @@ static inline void gr_noise(uint64_t key, int64_t node, int64_t block, double dr
         draws[k + 1] = radius * sin(angle);
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The options of networks on meshes.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NETWORK_OPTIONS_H
-#define GR_NETWORK_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 #include "mgn/mgn.h"
@@ -53,5 +52,3 @@ static inline const struct gr_network_options *gr_network_options(const graft_co
 {
     return gr_options_of(&context->options, &gr_network_option_table);
 }
-
-#endif

@@ -89,15 +89,11 @@ void gr_network_state_changed(graft_network *n)
 static int32_t check_item_set(graft_network *n, const graft_state_item *item, graft_state_item *ours,
                               graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_network_find(n, item->name, ours, error));
     if (strncmp(item->name, "gradient.", 9) == 0)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item '%.64s' can be read, but not set", item->name);
     GR_TRY(gr_nn_check_form(item, ours, error));
-    rc = gr_network_check_values(item, error);
-done:
-    return rc;
+    return gr_network_check_values(item, error);
 }
 
 int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, graft_error *error)
@@ -112,10 +108,10 @@ int32_t gr_network_state_set(graft_network *n, const graft_state_item *item, gra
     if (item->n_dims < 0 || item->n_dims > 4)
         return gr_fail(error, GRAFT_ERR_FORMAT, "item '%.64s' has %d dimensions", item->name, item->n_dims);
     if (strncmp(item->name, "optimizer.", 10) == 0) {
-        GR_TRY(gr_network_reserve_moments(n, error));
+        GR_TRY_DONE(gr_network_reserve_moments(n, error));
         n->training.has_moments = 1;
     }
-    GR_TRY(check_item_set(n, item, &ours, error));
+    GR_TRY_DONE(check_item_set(n, item, &ours, error));
     bytes = (uint64_t)gr_nn_item_bytes(&ours);
     memmove((void *)(uintptr_t)ours.data, item->data, bytes);
     n->progress.digest += gr_crc(gr_crc(0, ours.name, strlen(ours.name)), ours.data, bytes); /* in any order */

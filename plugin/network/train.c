@@ -13,12 +13,8 @@
 
 int32_t gr_network_reserve_moments(graft_network *n, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_M, error));
-    rc = gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_V, error);
-done:
-    return rc;
+    return gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_V, error);
 }
 
 /* Gradients, and a pair with noise. */
@@ -27,7 +23,6 @@ static int32_t reserve_arrays(graft_network *n, graft_error *error)
     struct gr_network_training *t = &n->training;
     struct gr_statistics       *s = n->statistics;
     const int64_t               nodes = n->mesh->n_nodes;
-    int32_t                     rc = GRAFT_OK;
 
     if (t->gradient == NULL)
         t->gradient = gr_budget_new(&n->budget, GR_USE_GRADIENTS, n->parameters.n_weights,
@@ -41,8 +36,7 @@ static int32_t reserve_arrays(graft_network *n, graft_error *error)
     if (t->sums == NULL)
         GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->sums,
                              gr_statistics_sums(n->columns.in) + gr_statistics_sums(n->columns.out), error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Space for pairs of the host. */
@@ -51,7 +45,6 @@ static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error
     struct gr_network_training *t = &n->training;
     const int64_t               columns = n->columns.in + n->columns.out;
     double                     *stage;
-    int32_t                     rc = GRAFT_OK;
 
     if (count <= t->staged) return GRAFT_OK;
     GR_TRY(gr_budget_check(&n->budget, 8 * (double)columns * (double)n->mesh->n_nodes * (double)count, "pairs", error));
@@ -60,8 +53,7 @@ static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error
     gr_free(n->context, t->stage);
     t->stage = stage;
     t->staged = count;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 enum { PRODUCTS_BYTES = 1 << 30 }; /* largest size of stored products */
@@ -86,7 +78,7 @@ static int32_t reserve_backward(graft_network *n, graft_error *error)
     int64_t       more;
     int32_t       rc = gr_mgn_reserve_backward(n->mgn, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     more = gr_mgn_bytes(n->mgn) - before;
     if (more == 0) return GRAFT_OK;
     rc = gr_budget_check(&n->budget, (double)more, "training", error);
@@ -98,15 +90,11 @@ done:
 
 int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(reserve_arrays(n, error));
     GR_TRY(reserve_stage(n, count, error));
     GR_TRY(gr_comm_reserve(n->mesh->comm, (uint64_t)(n->shape.n_weights * 8), error));
     GR_TRY(reserve_backward(n, error));
-    rc = keep_products(n, error);
-done:
-    return rc;
+    return keep_products(n, error);
 }
 
 void gr_network_copy_field(const graft_network *n, const graft_field *field, graft_dtype dtype, void *to)
@@ -240,11 +228,11 @@ static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int
     for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&t->next[k], &n->statistics[k]);
     if (n->progress.steps >= gr_network_frozen_after(n)) return GRAFT_OK;
     if (*node->count == 0 || *output->count == 0) {
-        GR_TRY(sum_statistics(n, pairs, count, 0, error));
+        GR_TRY_DONE(sum_statistics(n, pairs, count, 0, error));
         gr_statistics_centre(node, t->sums);
         gr_statistics_centre(output, of_output);
     }
-    GR_TRY(sum_statistics(n, pairs, count, 1, error));
+    GR_TRY_DONE(sum_statistics(n, pairs, count, 1, error));
     gr_statistics_add(node, t->sums);
     gr_statistics_add(output, of_output);
     for (int64_t j = 0; j < n->columns.in + n->columns.out && rc == GRAFT_OK; j++) {
@@ -317,7 +305,6 @@ static int32_t differentiate(graft_network *n, const struct gr_network_pair *pai
 {
     struct gr_network_training *t = &n->training;
     struct pair_loss            l = { n, &statistics[GR_STATISTICS_OUTPUT], 1.0 / count, 0 };
-    int32_t                     rc = GRAFT_OK;
 
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, noise);
@@ -332,8 +319,7 @@ static int32_t differentiate(graft_network *n, const struct gr_network_pair *pai
     GR_TRY(sum_weights(n, n->parameters.gradients, error));
     GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
     *loss = l.sum;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The length of the gradient. Squares are elements of the second moment, so they must not overflow in its type. */
@@ -353,8 +339,6 @@ static int32_t measure_gradient(const graft_network *n, double loss, double *len
 /* With option check=full, compare copies of the inputs and of the targets of free nodes. */
 static int32_t compare_pairs(graft_network *n, const struct gr_network_pair *pairs, int32_t count, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t k = 0; k < count && n->checks.compares; k++) {
         const struct gr_network_pair *p = &pairs[k];
         const struct gr_network_rows  input = { p->input, p->dtype, n->columns.in, n->columns.in, 0 };
@@ -363,8 +347,7 @@ static int32_t compare_pairs(graft_network *n, const struct gr_network_pair *pai
         GR_TRY(gr_network_compare_copies(n, &input, "the input of a pair", error));
         GR_TRY(gr_network_compare_copies(n, &target, "the target of a pair", error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_pair *pairs, int32_t count,
@@ -377,13 +360,13 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
     *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = live.step.rate };
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
     if (rc == GRAFT_OK) rc = gr_check_cancel(n->context, error);
-    GR_TRY(gr_network_agree(n, rc, count, error));
-    GR_TRY(compare_pairs(n, pairs, count, error));
+    GR_TRY_DONE(gr_network_agree(n, rc, count, error));
+    GR_TRY_DONE(compare_pairs(n, pairs, count, error));
     n->training.has_gradient = 0;
-    GR_TRY(gather(n, pairs, count, error));
+    GR_TRY_DONE(gather(n, pairs, count, error));
     if (!is_gathering) {
-        GR_TRY(differentiate(n, pairs, count, WITH_NOISE, n->training.next, &step->loss, error));
-        GR_TRY(measure_gradient(n, step->loss, &step->gradient_norm, error));
+        GR_TRY_DONE(differentiate(n, pairs, count, WITH_NOISE, n->training.next, &step->loss, error));
+        GR_TRY_DONE(measure_gradient(n, step->loss, &step->gradient_norm, error));
         if (live.clip_norm > 0) gr_nn_clip(&n->parameters, step->gradient_norm, live.clip_norm);
         gr_nn_step(&n->parameters, &live.step, gr_network_team(n));
     }
@@ -401,11 +384,11 @@ int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_networ
     double length;
 
     if (rc == GRAFT_OK) rc = gr_network_check_pair(n, pair, 0, error);
-    GR_TRY(gr_network_agree(n, rc, 1, error));
-    GR_TRY(compare_pairs(n, pair, 1, error));
+    GR_TRY_DONE(gr_network_agree(n, rc, 1, error));
+    GR_TRY_DONE(compare_pairs(n, pair, 1, error));
     n->training.has_gradient = 0;
-    GR_TRY(differentiate(n, pair, 1, WITHOUT_NOISE, n->statistics, loss, error));
-    GR_TRY(measure_gradient(n, *loss, &length, error));
+    GR_TRY_DONE(differentiate(n, pair, 1, WITHOUT_NOISE, n->statistics, loss, error));
+    GR_TRY_DONE(measure_gradient(n, *loss, &length, error));
     n->training.has_gradient = 1;
 done:
     return rc;
@@ -415,7 +398,6 @@ int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, i
                         graft_error *error)
 {
     struct pair_loss l = { n, &n->statistics[GR_STATISTICS_OUTPUT], 1.0 / count, 0 };
-    int32_t          rc = GRAFT_OK;
 
     for (int32_t k = 0; k < count; k++) {
         prepare(n, &pairs[k], k, WITHOUT_NOISE);
@@ -427,6 +409,5 @@ int32_t gr_network_loss(graft_network *n, const struct gr_network_pair *pairs, i
     }
     GR_TRY(gr_comm_sum_f64(n->mesh->comm, &l.sum, 1, error));
     *loss = l.sum;
-done:
-    return rc;
+    return GRAFT_OK;
 }

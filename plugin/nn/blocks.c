@@ -14,8 +14,6 @@ static int32_t new_rows(const struct gr_nn_blocks *b, struct gr_pool *pool, char
 int32_t gr_nn_blocks_init(struct gr_nn_blocks *b, graft_context *context, graft_dtype dtype,
                           const struct gr_nn_form *form, struct gr_pool *pool, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     b->context = context;
     b->dtype = dtype;
     b->element = gr_nn_bytes(dtype);
@@ -30,14 +28,12 @@ int32_t gr_nn_blocks_init(struct gr_nn_blocks *b, graft_context *context, graft_
         for (int i = 0; i < 2 && form->is_whole; i++)
             GR_TRY(new_rows(b, pool, &b->thread[t].padded[i], GR_MGN_ROWS, form->widest_in, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_nn_blocks_reserve(struct gr_nn_blocks *b, struct gr_pool *pool, graft_error *error)
 {
     const int64_t linear = b->form.linear, elements = GR_MGN_ROWS * b->form.widest;
-    int32_t       rc = GRAFT_OK;
 
     for (int t = 0; t < b->n_threads; t++) {
         struct gr_nn_thread *thread = &b->thread[t];
@@ -46,8 +42,7 @@ int32_t gr_nn_blocks_reserve(struct gr_nn_blocks *b, struct gr_pool *pool, graft
         GR_TRY(new_rows(b, pool, &thread->rstd, GR_MGN_ROWS, 1, error));
         for (int i = 0; i < 2; i++) thread->back[i] = gr_nn_element(b, thread->kept_block, (linear + i) * elements);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static struct gr_nn_matrix matrix_of(const struct gr_nn_blocks *b, const struct gr_mlp *mlp, int64_t i,

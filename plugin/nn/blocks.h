@@ -4,8 +4,7 @@
  * products.c   dense products         blocks.c     buffers of threads, an MLP over a block
  * mlp_loops.h  passes over rows       mlp.h        where the weights are
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_BLOCKS_H
-#define GR_NN_BLOCKS_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/memory.h"
@@ -111,5 +110,3 @@ struct gr_nn_norm gr_nn_forward(struct gr_nn_blocks *b, int thread, const struct
  *  first[n] or, if that is NULL, rows of the thread. */
 void *gr_nn_backward(struct gr_nn_blocks *b, int thread, const struct gr_mlp *mlp, int64_t n, int has_all, void *u,
                      void *gradient, void *first);
-
-#endif

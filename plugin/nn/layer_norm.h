@@ -2,8 +2,7 @@
  * are compiled for each instruction set: sums have lanes of a fixed number, so they are bitwise identical on all
  * processors.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_LAYER_NORM_H
-#define GR_NN_LAYER_NORM_H
+#pragma once
 
 #include "base/exponential.h"
 
@@ -51,5 +50,3 @@ GR_INLINE double sum4(doubles4 v)
 #define ROOT sqrt
 #define TYPED(name) name##_f64
 #include "nn/layer_norm_of_type.h"
-
-#endif

@@ -1,7 +1,6 @@
 /* Multilayer perceptrons: where their weights are in one array, and their names.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_MLP_H
-#define GR_NN_MLP_H
+#pragma once
 
 #include "nn/parameter.h"
 
@@ -29,5 +28,3 @@ int64_t gr_nn_mlp_elements(const struct gr_mlp *mlp);
 
 /** Multiply-adds for one row, if the first product has `in` columns. */
 double gr_nn_mlp_work(const struct gr_mlp *mlp, int64_t in);
-
-#endif

@@ -1,8 +1,7 @@
 /* Passes of an MLP over rows of floats or of doubles, except products: one table for each type and instruction set. All
  * arrays are without gaps between rows of `width` elements, and of one type.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_MLP_LOOPS_H
-#define GR_NN_MLP_LOOPS_H
+#pragma once
 
 #include "base/processor.h"
 
@@ -32,5 +31,3 @@ struct gr_mlp_loops {
 /** The tables of an instruction set: of floats and of doubles. */
 extern const struct gr_mlp_loops gr_mlp_loops_generic[2], gr_mlp_loops_avx2[2], gr_mlp_loops_avx512[2],
     gr_mlp_loops_sve256[2], gr_mlp_loops_sve512[2];
-
-#endif

@@ -1,7 +1,6 @@
 /* Steps of an optimiser, their undoing, clipping of gradients, and the learning rate.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_OPTIMIZER_H
-#define GR_NN_OPTIMIZER_H
+#pragma once
 
 #include "base/team.h"
 #include "nn/options.h"
@@ -41,5 +40,3 @@ double gr_nn_squares(const struct gr_parameters *all);
 /** Scale these gradients, as one vector of this length, to length `longest` if it is longer (Pascanu et al. 2013,
  *  algorithm 1). */
 void   gr_nn_clip(struct gr_parameters *all, double length, double longest);
-
-#endif

@@ -1,7 +1,6 @@
 /* The options that all networks share, of graphs and of meshes.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_OPTIONS_H
-#define GR_NN_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -96,5 +95,3 @@ static inline const struct gr_training_options *gr_training_options(const graft_
 {
     return gr_options_of(&context->options, &gr_training_option_table);
 }
-
-#endif

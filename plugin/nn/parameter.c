@@ -58,14 +58,12 @@ static int64_t all_elements(const struct gr_parameters *all)
 int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum gr_use use, enum gr_copy copy,
                       graft_error *error)
 {
-    void   *array;
-    int32_t rc = GRAFT_OK;
+    void *array;
 
     if (gr_nn_array(all, copy) != NULL) return GRAFT_OK;
     GR_TRY(new_array(all, budget, use, all_elements(all), &array, error));
     gr_nn_place(all, copy, array);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Running statistics have no moments. */
@@ -76,8 +74,6 @@ static int32_t copies_of(const struct gr_parameter *p, int32_t copies)
 
 int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int32_t copies, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_ASSERT(copies == 1 || copies == GR_STATE_COPIES);
     for (int32_t i = 0; i < all->count; i++) {
         struct gr_parameter *p = &all->list[i];
@@ -86,8 +82,7 @@ int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int3
             GR_TRY(new_array(all, budget, k == GR_COPY_VALUE ? GR_USE_WEIGHTS : GR_USE_OPTIMISER,
                              gr_parameter_elements(p), &p->copy[k], error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Best and previous values, and present and previous moments. */
@@ -101,8 +96,6 @@ void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget)
 
 int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t seed, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_nn_reserve(all, budget, GR_USE_WEIGHTS, GR_COPY_GRADIENT, error));
     GR_TRY(gr_nn_allocate(all, budget, GR_STATE_COPIES, error));
     for (int32_t i = 0; i < all->count; i++)
@@ -110,8 +103,7 @@ int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t
             GR_TRY(new_array(all, budget, GR_USE_OPTIMISER, gr_parameter_elements(&all->list[i]),
                              &all->list[i].previous[k], error));
     gr_nn_set_first(all, seed);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Uniform initial values lie within +-b. The rule of fan-in is the rule of PyTorch's Linear, 1/sqrt(inputs), for

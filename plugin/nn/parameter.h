@@ -2,8 +2,7 @@
  *
  * parameter.c  names, memory, initial values     optimizer.h  steps, clipping, the learning rate
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_PARAMETER_H
-#define GR_NN_PARAMETER_H
+#pragma once
 
 #include "base/budget.h"
 
@@ -107,5 +106,3 @@ int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t
 
 /** Set the initial values, which follow from the seed and from the place in the list. Values are zeros before. */
 void gr_nn_set_first(struct gr_parameters *all, uint64_t seed);
-
-#endif

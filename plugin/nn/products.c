@@ -21,7 +21,6 @@ void gr_nn_blocks_fini(struct gr_nn_blocks *b)
 int32_t gr_nn_use_module(struct gr_nn_blocks *b, const struct gr_module *module, graft_error *error)
 {
     const graft_dense_ops *ops = module->table->dense;
-    int32_t                rc = GRAFT_OK;
 
     b->dense = module;
     for (int t = 0; t < b->n_threads; t++) {
@@ -32,8 +31,7 @@ int32_t gr_nn_use_module(struct gr_nn_blocks *b, const struct gr_module *module,
             gr_module_status(module, "init", ops->init(&b->context->module_host, &b->thread[t].state, error), error));
         b->n_states = t;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_nn_choose_module(struct gr_nn_blocks *b, graft_error *error)

@@ -1,7 +1,6 @@
 /* Passes over the rows of a layer: bias, LayerNorm, ReLU or ELU, and dropout, forward and backward.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_ROWS_H
-#define GR_NN_ROWS_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/processor.h"
@@ -114,5 +113,3 @@ static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 {
     return vertex != NULL ? vertex[v] : v;
 }
-
-#endif

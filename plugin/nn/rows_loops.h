@@ -1,7 +1,6 @@
 /* The table of the loops of rows.c, one for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_ROWS_LOOPS_H
-#define GR_NN_ROWS_LOOPS_H
+#pragma once
 
 #include "nn/rows.h"
 
@@ -23,5 +22,3 @@ extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512,
 
 /** The loops of an instruction set, or of the widest lower set for which loops are compiled. */
 const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of a training as named arrays: items of parameters, and checks of items that a host or a file gives.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_STATE_H
-#define GR_NN_STATE_H
+#pragma once
 
 #include "graft_train.h"
 #include "nn/parameter.h"
@@ -19,5 +18,3 @@ int32_t gr_nn_check_form(const graft_state_item *item, const graft_state_item *o
  *  \return OK; ERR_FORMAT. */
 enum gr_nn_values { GR_NN_FINITE, GR_NN_NOT_NEGATIVE, GR_NN_COUNTER };
 int32_t gr_nn_check_values(const graft_state_item *item, enum gr_nn_values legal, graft_error *error);
-
-#endif

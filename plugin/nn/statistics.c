@@ -8,7 +8,6 @@
 int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error)
 {
     double *arrays;
-    int32_t rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, arrays, 1 + 4 * columns, error));
     *s = (struct gr_statistics){ .columns = columns, .count = arrays };
@@ -17,8 +16,7 @@ int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_
     s->mean = s->squares + columns;
     s->deviation = s->mean + columns;
     gr_statistics_derive(s);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from)

@@ -1,8 +1,7 @@
 /* Running mean and standard deviation of the columns of data. Sums of squares are of deviations from the mean (Chan,
  * Golub and LeVeque 1983), because columns such as a pressure have a mean much larger than their deviation.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_NN_STATISTICS_H
-#define GR_NN_STATISTICS_H
+#pragma once
 
 #include "base/budget.h"
 
@@ -45,5 +44,3 @@ void gr_statistics_deviate(const struct gr_statistics *s, const struct gr_statis
 void gr_statistics_centre(struct gr_statistics *s, const double *sums);
 /** Add sums that gr_statistics_deviate() has made. */
 void gr_statistics_add(struct gr_statistics *s, const double *sums);
-
-#endif

@@ -35,7 +35,6 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
 {
     float *const fetched = layer->fetch.count > 0 ? to + layer->n_rows * x->n_cols : NULL;
     double       begin;
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(keep_computed(c, run, layer, x, error));
     if (layer->n_rows > 0) load_rows(run, layer, to);
@@ -43,8 +42,7 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_fetch_rows(c, run, layer, x, fetched, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The sum of the rows of the halo first, and the rows of this rank added to it. */
@@ -53,7 +51,6 @@ static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct
     struct gr_cached_layer *layer = sum->block->of_strategy;
     const graft_dense       x = gr_dense_view(sum->x, sum->x_type, sum->block->n_src, sum->width, sum->stride);
     struct gr_sum           own = *sum;
-    int32_t                 rc = GRAFT_OK;
 
     GR_TRY(have_rows(c, run, layer, &x, layer->rows, error));
     if (layer->halo != NULL) {
@@ -70,9 +67,7 @@ static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct
                                  error));
         own.add = 1;
     }
-    rc = gr_serial_ops.aggregate_begin(&c->base, run, &own, error);
-done:
-    return rc;
+    return gr_serial_ops.aggregate_begin(&c->base, run, &own, error);
 }
 
 /* Gradients of fetched rows are first sent to their owners, and added after the gradients of this rank are computed. */
@@ -81,7 +76,6 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
     struct gr_cached_layer *layer = sum->block->of_strategy;
     struct gr_sum           own = *sum;
     double                  begin;
-    int32_t                 rc = GRAFT_OK;
 
     if (layer->halo_transpose != NULL)
         GR_TRY(gr_product_sparse(
@@ -99,8 +93,7 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
     own.epilogue = NULL;
     GR_TRY(gr_serial_ops.aggregate_begin(&c->base, run, &own, error));
     gr_fetch_add(c, layer, sum->scale, sum->out);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -122,7 +115,6 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
     const graft_dense       x = gr_dense_view(b->x, GRAFT_F32, b->block->n_src, b->width, b->width);
     float *const            halo = b->x + b->block->n_src * b->width;
     double                  begin;
-    int32_t                 rc = GRAFT_OK;
 
     GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows + layer->fetch.count);
     c->fetching.pending = NULL;
@@ -133,8 +125,7 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
     gr_profile_end_alone(&run->profile, "fetch", begin);
     c->fetching.pending = layer;
     c->fetching.gradient = b->x;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error)

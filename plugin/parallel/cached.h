@@ -20,8 +20,7 @@
  * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
  * cached_full.c  the caches of one process            fetch.c           rows that owners compute
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_CACHED_H
-#define GR_PARALLEL_CACHED_H
+#pragma once
 
 #include "graft_report.h"
 #include "halo/links.h"
@@ -259,5 +258,3 @@ int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t ind
 extern const int32_t gr_cache_bits[];
 
 extern const struct gr_strategy_ops gr_cached_ops;
-
-#endif

@@ -12,7 +12,6 @@ int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const s
                             struct gr_budget *budget, graft_error *error)
 {
     const int32_t bits = gr_cache_bits[gr_sample_options(context)->cache_codec];
-    int32_t       rc = GRAFT_OK;
 
     *c = (struct gr_cached){ .base = { &gr_cached_ops },
                              .budget = budget,
@@ -34,9 +33,7 @@ int32_t gr_cached_init_full(struct gr_cached *c, graft_context *context, const s
         GR_ASSERT(layer->cache.capacity == n);
         layer->cache.has_no_messages = 1;
     }
-    rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, ROWS_AT_ONCE * c->widest, error);
-done:
-    return rc;
+    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, ROWS_AT_ONCE * c->widest, error);
 }
 
 void gr_cached_store(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x)

@@ -15,7 +15,6 @@ static int32_t turn_links(struct gr_cached *c, struct gr_budget *budget, graft_e
     const struct gr_links *links = c->links;
     const int32_t          n_ranks = c->comm->n_ranks;
     const int64_t          owned = c->graph->n_rows, count = links->send_start[n_ranks];
-    int32_t                rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.to_start, owned + 1, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.to_rank, count, error));
@@ -32,8 +31,7 @@ static int32_t turn_links(struct gr_cached *c, struct gr_budget *budget, graft_e
     }
     for (int64_t v = 0; v < owned; v++) c->push.to_start[v] = c->push.to_start[v + 1];
     c->push.to_start[owned] = count;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
@@ -41,7 +39,6 @@ static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_e
     const int64_t n_ranks = c->comm->n_ranks, count = c->links->send_start[n_ranks];
     const int64_t most =
         c->push.most[GR_SEND] > c->push.most[GR_RECEIVE] ? c->push.most[GR_SEND] : c->push.most[GR_RECEIVE];
-    int32_t rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.link, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.candidate, count, error));
@@ -57,8 +54,7 @@ static int32_t make_lists(struct gr_cached *c, struct gr_budget *budget, graft_e
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->items.start[side], n_ranks + 1, error));
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->items.item[side], c->push.most[side] * c->n_layers, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_push(struct gr_cached *c, struct gr_budget *budget, const struct gr_cached_layer *layer,
@@ -68,11 +64,12 @@ static int32_t make_push(struct gr_cached *c, struct gr_budget *budget, const st
     int32_t       rc = GRAFT_OK;
 
     for (int side = 0; side < GR_SIDES; side++)
-        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->start[side], n_ranks + 1, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->row, c->push.most[GR_SEND], error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->vertex, c->push.most[GR_RECEIVE], error));
-    GR_TRY(gr_budget_check(budget, (double)gr_messages_need(&push->messages, c->push.most, layer->width, GRAFT_F32),
-                           "messages (rows of batches)", error));
+        GR_TRY_DONE(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->start[side], n_ranks + 1, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->row, c->push.most[GR_SEND], error));
+    GR_TRY_DONE(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->vertex, c->push.most[GR_RECEIVE], error));
+    GR_TRY_DONE(gr_budget_check(budget,
+                                (double)gr_messages_need(&push->messages, c->push.most, layer->width, GRAFT_F32),
+                                "messages (rows of batches)", error));
     rc = gr_messages_reserve(&push->messages, c->push.most, layer->width, GRAFT_F32, error);
     gr_budget_charge(budget, GR_USE_MESSAGES, gr_messages_bytes(&push->messages));
 done:
@@ -143,7 +140,6 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
                        struct gr_budget *budget, graft_error *error)
 {
     const struct gr_sample_options *options = gr_sample_options(context);
-    int32_t                         rc = GRAFT_OK;
 
     *c = (struct gr_cached){ .base = { &gr_cached_ops },
                              .budget = budget,
@@ -177,8 +173,7 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
     GR_TRY(turn_links(c, budget, error));
     GR_TRY(make_lists(c, budget, error));
     for (int32_t l = c->first; l < c->n_layers; l++) GR_TRY(make_cached_layer(c, budget, &c->layer[l], error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void drop_push(struct gr_push *push)

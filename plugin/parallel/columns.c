@@ -107,9 +107,9 @@ static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const str
     const int                  records = gr_workers_are_recording(run);
     int32_t                    rc = gr_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (records) do_recorded(r, run);
-    GR_TRY(gr_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
+    GR_TRY_DONE(gr_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
     gr_traffic_count_transpose(r, run, &what, 0);
     if (records) received_parts(run, &t->exchange, r->begin);
     else transposed_parts(run, &t->exchange, r->begin);
@@ -133,9 +133,8 @@ static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_r
     struct gr_ranks *r = gr_parallel_of(strategy);
     float *const    *slice = r->columns->transpose.slice;
     struct gr_sum    part = *sum;
-    int32_t          rc = gr_parallel_sync(run, sum, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_parallel_sync(run, sum, error));
     r->begin = gr_profile_begin(&run->profile);
     GR_TRY(turn_to_columns(r, run, sum, error));
     GR_TRY(begin_blocks(r, run, sum, error));
@@ -148,8 +147,7 @@ static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_r
     part.add = 0;
     GR_TRY(gr_parallel_begin_sum(r, run, &part, 0, error));
     gr_parallel_sent_parts(run, &((graft_plan *)part.block->of_strategy)->product.exchange, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* While blocks are multiplied. */
@@ -188,7 +186,7 @@ static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error 
     int32_t        rc = gr_blocks_multiply(&m->r->columns->blocks, rank, out, error);
 
     if (rc < 0 || m->plan == NULL) return rc;
-    GR_TRY(end_halo(m, error));
+    GR_TRY_DONE(end_halo(m, error));
     gr_transpose_add_result(&m->r->columns->transpose, m->what, rank, out, m->team);
 done:
     return rc;
@@ -203,7 +201,6 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
     struct gr_transposed what = transposed_of(r, run, sum, 1);
     struct making        making = { .r = r, .team = gr_run_team(run), .what = &what, .plan = plan };
     double               begin = gr_seconds();
-    int32_t              rc = GRAFT_OK;
 
     what.make = make_slice_rows;
     what.make_arg = &making;
@@ -224,8 +221,7 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
         begin += making.added;
     }
     transposed_parts(run, &t->exchange, begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Edges of a sum whose result has a prefix of rows. */
@@ -246,14 +242,12 @@ static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
     const int32_t    prefix = transposed_of(r, run, sum, 1).prefix;
-    int32_t          rc = GRAFT_OK;
 
     gr_traffic_count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
     GR_TRY(turn_to_rows(r, run, sum, has_halo(r, sum) ? sum->block->of_strategy : NULL, error));
     gr_parallel_end_phase(r, run, gr_parallel_columns_slice(r, sum->width), count_edges(r, sum, prefix),
                           (double)gr_grid_rows(&r->columns->grid, prefix));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- extrema ------------------------------------------------------------------------------------------------------ */
@@ -276,10 +270,10 @@ static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const
     if (!has_halo(r, sum)) goto done;
     gr_halo_rows_place(rows, &pass, x, gr_grid_rows(&r->columns->grid, r->columns->grid.n_levels),
                        gr_parallel_columns_slice(r, sum->width));
-    GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
+    GR_TRY_DONE(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
     gr_parallel_sent_parts(run, &rows->exchange, begin);
     sent = gr_seconds();
-    GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
+    GR_TRY_DONE(gr_halo_rows_end(rows, gr_run_team(run), error));
     gr_parallel_received_parts(run, &rows->exchange, 0, sent, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
@@ -315,7 +309,6 @@ static int32_t extrema_backward(struct gr_ranks *r, struct gr_run *run, const st
     struct gr_transpose       *t = &r->columns->transpose;
     const struct gr_transposed what = transposed_of(r, run, sum, 1);
     double                     begin;
-    int32_t                    rc = GRAFT_OK;
 
     if (gr_parallel_columns_slice(r, sum->width) > 0) scatter_blocks(r, run, sum);
     GR_TRY(exchange_group_halo(r, run, sum, t->slice[1], error));
@@ -324,8 +317,7 @@ static int32_t extrema_backward(struct gr_ranks *r, struct gr_run *run, const st
     gr_traffic_count_transpose(r, run, &what, 1);
     transposed_parts(run, &t->exchange, begin);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t columns_extrema(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -333,7 +325,6 @@ static int32_t columns_extrema(struct gr_strategy *strategy, struct gr_run *run,
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
     double           begin;
-    int32_t          rc = GRAFT_OK;
 
     r->begin = gr_profile_begin(&run->profile);
     GR_TRY(turn_to_columns(r, run, sum, error));
@@ -344,8 +335,7 @@ static int32_t columns_extrema(struct gr_strategy *strategy, struct gr_run *run,
     GR_TRY(begin_blocks(r, run, sum, error));
     GR_TRY(turn_to_rows(r, run, sum, NULL, error));
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- the tables --------------------------------------------------------------------------------------------------- */
@@ -374,15 +364,12 @@ static int32_t create_columns(const struct gr_strategy_ops *ops, const struct gr
                               struct gr_strategy **strategy, graft_error *error)
 {
     struct gr_ranks *r;
-    int32_t          rc = GR_NEW(wish->run->context, r, 1, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(wish->run->context, r, 1, error));
     *strategy = &r->base;
     GR_TRY(gr_parallel_init(r, ops, wish, error));
     GR_TRY(check_columns(r, error));
-    rc = GR_NEW(r->context, r->columns, 1, error);
-done:
-    return rc;
+    return GR_NEW(r->context, r->columns, 1, error);
 }
 
 static int32_t feature_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)

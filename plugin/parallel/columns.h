@@ -6,8 +6,7 @@
  * columns_traffic.c  counters                          edges.c           the edges of one group, in blocks
  *                                                      stream.c          sums block by block
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_COLUMNS_H
-#define GR_PARALLEL_COLUMNS_H
+#pragma once
 
 #include "parallel/ranks.h"
 #include "parallel/stream.h"
@@ -61,5 +60,3 @@ void gr_traffic_count_transpose(struct gr_ranks *r, const struct gr_run *run, co
 void gr_traffic_count_blocks(struct gr_ranks *r, const struct gr_run *run);
 /** The same for the exchange between groups, whose ranks have slices of several widths. */
 void gr_traffic_count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, int exact);
-
-#endif

@@ -47,7 +47,6 @@ static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graf
     const struct gr_part *part = r->graph.part;
     struct gr_grid       *grid = &r->columns->grid;
     int64_t               reach[GR_LAYERS_MAX + 3] = { 0 };
-    int32_t               rc = GRAFT_OK;
 
     for (int32_t l = 0; l <= r->n_layers; l++) reach[r->n_layers - l + 1] = r->graph.reach[l];
     reach[r->n_layers + 2] = part->local.n_rows;
@@ -57,8 +56,7 @@ static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graf
                           &grid->made, error));
     GR_TRY(gr_comm_agree(r->comm, init_slices(r, error), error));
     gr_parallel_charge(r);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Extrema in several groups: boundary rows of the slices of each layer. */
@@ -98,9 +96,9 @@ static int32_t make_all_rows(struct gr_ranks *r, graft_error *error)
     struct gr_linked_part linked = { .borrowed = 0 };
     int32_t               rc = make_grid(r, &linked, error);
 
-    GR_TRY(rc);
-    if (r->exchanges_rows) GR_TRY(exchange_group_rows(r, error));
-    GR_TRY(gr_parallel_plans_init(r, &r->columns->grid.made.part, error));
+    GR_TRY_DONE(rc);
+    if (r->exchanges_rows) GR_TRY_DONE(exchange_group_rows(r, error));
+    GR_TRY_DONE(gr_parallel_plans_init(r, &r->columns->grid.made.part, error));
     rc = make_blocks(r, &linked.made.part, &r->columns->blocks.sets, error);
     gr_parallel_charge(r);
 done:
@@ -133,7 +131,6 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
     struct gr_ranks      *r = gr_parallel_of(strategy);
     const struct gr_grid *grid = &r->columns->grid;
     int64_t               rows[GR_LAYERS_MAX + 1];
-    int32_t               rc = GRAFT_OK;
 
     r->graph = *graph;
     GR_TRY(make_all_rows(r, error));
@@ -142,9 +139,7 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
     GR_TRY(gr_parallel_plans_init_steps(r, rows, error));
     GR_TRY(mask_blocks(r, &r->columns->blocks.sets, error));
     gr_parallel_plans_find_widths(r, gr_parallel_columns_slice);
-    rc = init_stale_slices(r, error);
-done:
-    return rc;
+    return init_stale_slices(r, error);
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -189,9 +184,7 @@ int32_t gr_parallel_columns_hold(struct gr_strategy *strategy, int streams, graf
     for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
         if (r->plans.masked[l].plan != NULL) rc = gr_blocks_mask(b, l, r->n_layers - l, error);
     gr_parallel_charge(r);
-    rc = gr_comm_agree(r->comm, rc, error);
-done:
-    return rc;
+    return gr_comm_agree(r->comm, rc, error);
 }
 
 /* The records that transposes store from step to step. */
@@ -201,7 +194,7 @@ static int32_t reserve_stale_slices(struct gr_ranks *r, graft_error *error)
     const int64_t        need = gr_transpose_layers_need(t, &t->layers);
     int32_t rc = gr_budget_check(r->wish.budget, (double)need, "messages (stale slices of columns)", error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = gr_transpose_layers_reserve(t, &t->layers, error);
     gr_parallel_charge(r);
 done:
@@ -213,7 +206,7 @@ static int32_t reserve_slices(struct gr_ranks *r, int64_t width, graft_error *er
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error));
+    GR_TRY_DONE(gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error));
     rc = gr_transpose_reserve(&r->columns->transpose, width, error);
     gr_parallel_charge(r);
 done:
@@ -223,18 +216,14 @@ done:
 /* The neighbours of extrema, for the backward pass. */
 static int32_t reserve_winners(struct gr_ranks *r, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t l = 1; l < r->n_layers && gr_parallel_config(r)->extremum != 0; l++)
         GR_TRY(GR_BUDGET_NEW(r->wish.budget, GR_USE_ACTIVATIONS, r->columns->winner[l], count_winners(r, l), error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_columns_reserve(struct gr_strategy *strategy, graft_error *error)
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
-    int32_t          rc = GRAFT_OK;
 
     if (r->wish.trains) GR_TRY(reserve_stale_slices(r, error));
     if (r->wish.trains) GR_TRY(reserve_winners(r, error));
@@ -244,8 +233,7 @@ int32_t gr_parallel_columns_reserve(struct gr_strategy *strategy, graft_error *e
         GR_TRY(reserve_slices(r, gr_summed_columns(&r->wish.run->layers[l]), error));
         GR_TRY(reserve_slices(r, gr_parallel_plans_label_columns(r, l), error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- new values of the edges -------------------------------------------------------------------------------------- */
@@ -261,8 +249,8 @@ static int32_t make_new_blocks(struct gr_ranks *r, const struct gr_part *linked,
 {
     int32_t rc = make_blocks(r, linked, sets, error);
 
-    GR_TRY(rc);
-    GR_TRY(mask_blocks(r, sets, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(mask_blocks(r, sets, error));
     if (!r->columns->blocks.streams) rc = gr_edge_sets_gather(r->wish.budget, r->comm, &r->columns->grid, sets, error);
 done:
     return rc;
@@ -278,11 +266,11 @@ int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const str
     int32_t               rc = GR_NEW(r->context, made, 1, error);
 
     *values = made;
-    GR_TRY(gr_comm_agree(r->comm, rc, error));
-    GR_TRY(gr_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, &linked, error));
-    GR_TRY(make_new_blocks(r, &linked.made.part, &made->blocks, error));
-    GR_TRY(gr_grid_gather(r->wish.budget, r->comm, grid, &linked.made.part, gr_parallel_columns_have_remote(r),
-                          &made->group, error));
+    GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
+    GR_TRY_DONE(gr_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, &linked, error));
+    GR_TRY_DONE(make_new_blocks(r, &linked.made.part, &made->blocks, error));
+    GR_TRY_DONE(gr_grid_gather(r->wish.budget, r->comm, grid, &linked.made.part, gr_parallel_columns_have_remote(r),
+                               &made->group, error));
     rc = gr_parallel_plans_values_begin(r, &made->group.part, &made->plans, error);
 done:
     gr_linked_part_fini(r->wish.budget, &linked);

@@ -87,9 +87,9 @@ static int32_t arrays_init(const struct gr_budget *budget, int64_t rows, int64_t
     const double bytes = 4.0 * ((double)rows + (double)entries * (has_values ? 2 : 1));
     int32_t      rc = gr_budget_check(budget, bytes + more, BLOCKS_NAME, error);
 
-    GR_TRY(rc);
-    GR_TRY(GR_NEW(budget->context, set->count, rows, error));
-    GR_TRY(GR_NEW(budget->context, set->column, entries, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(budget->context, set->count, rows, error));
+    GR_TRY_DONE(GR_NEW(budget->context, set->column, entries, error));
     if (has_values) rc = GR_NEW(budget->context, set->values, entries, error);
 done:
     return rc;
@@ -221,12 +221,12 @@ static int32_t make_rows(const struct gr_budget *budget, const struct gr_grid *g
     const double more = (double)part->halo.count * sizeof(int32_t);
     int32_t     *halo_column = NULL, rc = set_init(budget->context, grid, grid->n_levels, set, error);
 
-    GR_TRY(rc);
-    GR_TRY(gr_budget_check(budget, more, BLOCKS_NAME, error));
-    GR_TRY(GR_NEW(budget->context, halo_column, part->halo.count, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_budget_check(budget, more, BLOCKS_NAME, error));
+    GR_TRY_DONE(GR_NEW(budget->context, halo_column, part->halo.count, error));
     find_halo_columns(grid, part, halo, halo_column);
-    GR_TRY(arrays_init(budget, part->local.n_rows, count_block_entries(part, halo_column), part->local.values != NULL,
-                       more, set, error));
+    GR_TRY_DONE(arrays_init(budget, part->local.n_rows, count_block_entries(part, halo_column),
+                            part->local.values != NULL, more, set, error));
     fill_rows(grid, part, halo_column, set);
 done:
     gr_free(budget->context, halo_column);
@@ -297,7 +297,6 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
 static int32_t share_turned(struct gr_comm *comm, struct turned_edges *t, int64_t *counts, graft_error *error)
 {
     const int64_t n = comm->n_ranks;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_comm_alltoall(comm, t->cursor, sizeof *t->cursor, counts, error));
     for (int64_t q = 0; q < n; q++) {
@@ -305,8 +304,7 @@ static int32_t share_turned(struct gr_comm *comm, struct turned_edges *t, int64_
         t->start[1][q + 1] = t->start[1][q] + counts[q];
     }
     memcpy(t->cursor, t->start[0], (uint64_t)n * sizeof *t->cursor);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Entries of a row must be in the order of their columns. Entries from one rank are in this order, so the levels of all
@@ -346,9 +344,9 @@ static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid 
     gr_free(budget->context, t->value[0]);
     t->edge[0] = NULL;
     t->value[0] = NULL;
-    GR_TRY(arrays_init(budget, rows, t->start[1][n_ranks], has_values,
-                       turned_bytes(t, 1, n_ranks, has_values) + (double)rows * sizeof *ends, set, error));
-    GR_TRY(GR_NEW(budget->context, ends, rows, error));
+    GR_TRY_DONE(arrays_init(budget, rows, t->start[1][n_ranks], has_values,
+                            turned_bytes(t, 1, n_ranks, has_values) + (double)rows * sizeof *ends, set, error));
+    GR_TRY_DONE(GR_NEW(budget->context, ends, rows, error));
     if (rows > 0) memset(set->count, 0, (uint64_t)rows * sizeof *set->count);
     place_turned(grid, n_ranks, t, NULL, set);
     for (int64_t row = 0; row < rows; at += set->count[row++]) ends[row] = at;
@@ -361,13 +359,9 @@ done:
 static int32_t turned_edges_init(const graft_context *context, int32_t n_ranks, int64_t **counts,
                                  struct turned_edges *t, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int i = 0; i < 2; i++) GR_TRY(GR_NEW(context, t->start[i], n_ranks + 1, error));
     GR_TRY(GR_NEW(context, t->cursor, n_ranks, error));
-    rc = GR_NEW(context, *counts, n_ranks, error);
-done:
-    return rc;
+    return GR_NEW(context, *counts, n_ranks, error);
 }
 
 /* Collective. */
@@ -382,20 +376,20 @@ static int32_t make_turned(const struct gr_budget *budget, struct gr_comm *comm,
     int32_t              rc = set_init(context, grid, grid->n_levels, set, error);
 
     if (rc == GRAFT_OK) rc = turned_edges_init(context, n, &counts, &t, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     turn_rows(grid, part, &t, 0);
-    GR_TRY(share_turned(comm, &t, counts, error));
+    GR_TRY_DONE(share_turned(comm, &t, counts, error));
     rc = gr_budget_check(budget, turned_bytes(&t, 0, n, has_values) + turned_bytes(&t, 1, n, has_values), BLOCKS_NAME,
                          error);
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
         rc = GR_NEW(context, t.edge[i], t.start[i][n], error);
         if (rc == GRAFT_OK && has_values) rc = GR_NEW(context, t.value[i], t.start[i][n], error);
     }
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     turn_rows(grid, part, &t, 1);
-    GR_TRY(gr_comm_alltoallv(comm, t.edge[0], t.start[0], t.edge[1], t.start[1], sizeof **t.edge, error));
+    GR_TRY_DONE(gr_comm_alltoallv(comm, t.edge[0], t.start[0], t.edge[1], t.start[1], sizeof **t.edge, error));
     if (has_values)
-        GR_TRY(gr_comm_alltoallv(comm, t.value[0], t.start[0], t.value[1], t.start[1], sizeof **t.value, error));
+        GR_TRY_DONE(gr_comm_alltoallv(comm, t.value[0], t.start[0], t.value[1], t.start[1], sizeof **t.value, error));
     rc = fill_turned(budget, grid, n, has_values, &t, set, error);
     rc = gr_comm_agree(comm, rc, error);
 done:
@@ -415,9 +409,7 @@ int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, 
     GR_TRY(share_ends(comm, grid, &sets->whole[GR_FORWARD], error));
     if (!transposed) return GRAFT_OK;
     GR_TRY(make_turned(budget, comm, grid, part, &sets->whole[GR_BACKWARD], error));
-    rc = share_ends(comm, grid, &sets->whole[GR_BACKWARD], error);
-done:
-    return rc;
+    return share_ends(comm, grid, &sets->whole[GR_BACKWARD], error);
 }
 
 /* -- the blocks of the group -------------------------------------------------------------------------------------- */
@@ -430,13 +422,14 @@ static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, 
     int32_t            rc =
         arrays_init(budget, rows_held(&all, grid), entries_held(&all, grid), set->values != NULL, 0, &all, error);
 
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int32_t q = 0; q < n; q++) counts[q] = gr_grid_rows_of(grid, q, set->levels);
-    GR_TRY(gr_comm_gather_among(comm, first, end, set->count, counts, sizeof *set->count, all.count, error));
+    GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->count, counts, sizeof *set->count, all.count, error));
     for (int32_t q = 0; q < n; q++) counts[q] = gr_edge_entries(set, grid, q, set->levels);
-    GR_TRY(gr_comm_gather_among(comm, first, end, set->column, counts, sizeof *set->column, all.column, error));
+    GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->column, counts, sizeof *set->column, all.column, error));
     if (set->values != NULL)
-        GR_TRY(gr_comm_gather_among(comm, first, end, set->values, counts, sizeof *set->values, all.values, error));
+        GR_TRY_DONE(
+            gr_comm_gather_among(comm, first, end, set->values, counts, sizeof *set->values, all.values, error));
     arrays_fini(budget->context, set);
     *set = all;
     return GRAFT_OK;
@@ -501,7 +494,5 @@ int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, 
                          whole->values != NULL, 0, set, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     cut_columns(grid, whole, prefix + 1, n_cols, set);
-    rc = share_ends(comm, grid, set, error);
-done:
-    return rc;
+    return share_ends(comm, grid, set, error);
 }

@@ -3,8 +3,7 @@
  * received when a sum needs them (stream.h). For extrema a block also has the edges from other groups: the vertices of
  * the halo of the group are columns after its rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_EDGES_H
-#define GR_PARALLEL_EDGES_H
+#pragma once
 
 #include "base/direction.h"
 #include "model/model.h"
@@ -74,5 +73,3 @@ static inline int gr_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
 /** The held rows of a rank. */
 struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
                                       int32_t prefix);
-
-#endif

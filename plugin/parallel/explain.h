@@ -1,11 +1,8 @@
 /* Tables of what ranks send to each other, as explain() in struct gr_strategy_ops.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_EXPLAIN_H
-#define GR_PARALLEL_EXPLAIN_H
+#pragma once
 
 #include "model/strategy.h"
 
 void gr_parallel_explain(const struct gr_strategy *strategy, double seconds, struct gr_text *text);
 void gr_parallel_columns_explain(const struct gr_strategy *strategy, double seconds, struct gr_text *text);
-
-#endif

@@ -18,13 +18,9 @@
 static int32_t make_starts(const struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch,
                            graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->start[side], c->comm->n_ranks + 1, error));
-    rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->place, fetch->count, error);
-done:
-    return rc;
+    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->place, fetch->count, error);
 }
 
 /* The places of the vertices on their owners, and the number of vertices of each rank. */
@@ -45,7 +41,6 @@ static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, gr
 {
     const int64_t *mine = fetch->start[GR_RECEIVE];
     int64_t       *start = fetch->start[GR_SEND];
-    int32_t        rc = GRAFT_OK;
 
     for (int32_t q = 0; q < c->comm->n_ranks; q++) c->push.begin[q] = mine[q + 1] - mine[q];
     GR_TRY(gr_comm_alltoall(c->comm, c->push.begin, sizeof *c->push.begin, start + 1, error));
@@ -59,8 +54,7 @@ static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, gr
         }
         start[q + 1] += start[q];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
@@ -80,10 +74,10 @@ static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *laye
 
     if (!c->fetching.keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
     gr_fetched_fini(c, fetched);
-    GR_TRY(
+    GR_TRY_DONE(
         gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
-    GR_TRY(GR_NEW(c->context, fetched->vertex, more, error));
-    GR_TRY(GR_NEW(c->context, fetched->rows, more * layer->width, error));
+    GR_TRY_DONE(GR_NEW(c->context, fetched->vertex, more, error));
+    GR_TRY_DONE(GR_NEW(c->context, fetched->rows, more * layer->width, error));
     fetched->capacity = more;
 done:
     gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_bytes(fetched->vertex) + gr_bytes(fetched->rows));
@@ -98,13 +92,13 @@ int32_t gr_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_ca
 
     if (rc == GRAFT_OK) rc = make_starts(c, budget, fetch, error);
     if (rc == GRAFT_OK) rc = reserve_fetched(c, layer, error);
-    GR_TRY(gr_comm_agree(c->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(c->comm, rc, error));
     list_places(c, fetch);
-    GR_TRY(tell_counts(c, fetch, error));
+    GR_TRY_DONE(tell_counts(c, fetch, error));
     asked = fetch->start[GR_SEND][c->comm->n_ranks];
-    GR_TRY(gr_comm_agree(c->comm, GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->row, asked, error), error));
-    GR_TRY(gr_comm_alltoallv(c->comm, fetch->place, fetch->start[GR_RECEIVE], fetch->row, fetch->start[GR_SEND],
-                             sizeof *fetch->row, error));
+    GR_TRY_DONE(gr_comm_agree(c->comm, GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->row, asked, error), error));
+    GR_TRY_DONE(gr_comm_alltoallv(c->comm, fetch->place, fetch->start[GR_RECEIVE], fetch->row, fetch->start[GR_SEND],
+                                  sizeof *fetch->row, error));
     for (int64_t i = 0; i < asked; i++) {
         if (fetch->row[i] >= 0 && fetch->row[i] < c->graph->n_rows) continue;
         (void)gr_fail(error, GRAFT_ERR_FORMAT, "another rank asks for vertex %d, but this one has %lld",
@@ -177,7 +171,6 @@ int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_
     const int64_t          count = fetch->start[GR_SEND][c->comm->n_ranks];
     struct copying_rows    copying = { fetch, x, c->fetching.asked };
     struct gr_team         team = gr_run_team(run);
-    int32_t                rc = GRAFT_OK;
 
     GR_ASSERT(x->n_cols == layer->width);
     team.poll = NULL;
@@ -187,8 +180,7 @@ int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_
     keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;
     count_fetched(layer, x->n_cols);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient, int64_t width,

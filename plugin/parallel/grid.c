@@ -52,12 +52,12 @@ int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const
     rc = GR_NEW(context, grid->reach, n_ranks * (n_levels + 1), error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->place, n_ranks * n_levels, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->owned, n_levels + 1, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_linked_rows_init(budget, comm, part, &grid->linked, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_linked_rows_init(budget, comm, part, &grid->linked, error));
     memcpy(grid->owned, reach, (uint64_t)(n_levels + 1) * sizeof *reach);
     mine = grid->reach + comm->rank * (int64_t)(n_levels + 1);
     for (int32_t level = 0; level <= n_levels; level++) mine[level] = gr_linked_rows_among(&grid->linked, reach[level]);
-    GR_TRY(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
+    GR_TRY_DONE(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
     for (int32_t g = 0; g < grid->n_groups; g++) {
         const int64_t rows = place_group(grid, g);
 
@@ -105,13 +105,10 @@ struct edges {
 
 static int32_t edges_init(const graft_context *context, int has_values, struct edges *e, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, e->count, e->rows, error));
     GR_TRY(GR_NEW(context, e->vertex, e->entries, error));
-    if (has_values) rc = GR_NEW(context, e->values, e->entries, error);
-done:
-    return rc;
+    if (has_values) return GR_NEW(context, e->values, e->entries, error);
+    return GRAFT_OK;
 }
 
 static void edges_fini(const graft_context *context, struct edges *e)
@@ -172,14 +169,14 @@ static int32_t make_edges(const struct gr_budget *budget, const struct gr_grid *
     int64_t             *vertex = NULL;
     int32_t              rc = gr_budget_check(budget, more, EDGES_NAME, error);
 
-    GR_TRY(rc);
-    GR_TRY(GR_NEW(context, vertex, part->halo.count, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(context, vertex, part->halo.count, error));
     name_halo(grid, part, n_ranks, vertex);
     e->rows = part->local.n_rows;
     for (int64_t i = 0; i < gr_csr_entries(&part->remote); i++)
         e->entries += vertex[gr_csr_column(&part->remote, i)] >= 0;
-    GR_TRY(gr_budget_check(budget, more + edges_bytes(e, has_values), EDGES_NAME, error));
-    GR_TRY(edges_init(context, has_values, e, error));
+    GR_TRY_DONE(gr_budget_check(budget, more + edges_bytes(e, has_values), EDGES_NAME, error));
+    GR_TRY_DONE(edges_init(context, has_values, e, error));
     fill_rank_edges(part, vertex, e);
 done:
     gr_free(context, vertex);
@@ -192,14 +189,12 @@ static int32_t gather_edges(struct gr_comm *comm, const struct gr_grid *grid, co
 {
     const int32_t        first = grid->first, end = first + grid->columns;
     const int64_t *const entries = counts + comm->n_ranks;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_comm_gather_among(comm, first, end, mine->count, counts, sizeof *all->count, all->count, error));
     GR_TRY(gr_comm_gather_among(comm, first, end, mine->vertex, entries, sizeof *all->vertex, all->vertex, error));
     if (mine->values != NULL)
-        rc = gr_comm_gather_among(comm, first, end, mine->values, entries, sizeof *all->values, all->values, error);
-done:
-    return rc;
+        return gr_comm_gather_among(comm, first, end, mine->values, entries, sizeof *all->values, all->values, error);
+    return GRAFT_OK;
 }
 
 /* Edges of the rows of one rank that have been read so far. */
@@ -247,13 +242,13 @@ static int32_t make_group_halo(const graft_context *context, const struct gr_gri
 
     if (rc < 0) return rc;
     if (count > 0) memcpy(vertex, all->vertex, (uint64_t)count * sizeof *vertex);
-    GR_TRY(gr_sort_unique(context, vertex, (int64_t)grid->n_groups << ROW_BITS, &count, error));
+    GR_TRY_DONE(gr_sort_unique(context, vertex, (int64_t)grid->n_groups << ROW_BITS, &count, error));
     if (rows + count > INT32_MAX)
         rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                      "%d ranks share %lld vertices and a halo of %lld, expected %d at most together", grid->columns,
                      (long long)rows, (long long)count, INT32_MAX);
-    GR_TRY(rc);
-    GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(gr_made_part_halo(context, made, n_ranks, count, error));
     for (int64_t i = 0; i < all->entries; i++) column[i] = (int32_t)gr_sorted_index(vertex, count, all->vertex[i]);
     for (int64_t s = 0; s < count; s++) {
         made->halo_place[s] = (int32_t)(vertex[s] & INT32_MAX);
@@ -276,11 +271,11 @@ static int32_t make_group(const graft_context *context, const struct gr_grid *gr
     struct cursor *cursors = NULL;
     int32_t        rc = GR_NEW(context, column, all->entries, error);
 
-    GR_TRY(rc);
-    GR_TRY(GR_NEW(context, cursors, grid->columns, error));
-    GR_TRY(make_group_halo(context, grid, n_ranks, all, column, made, error));
-    GR_TRY(gr_csr_init(context, &made->local, &like, rows, rows, 0, error));
-    GR_TRY(gr_csr_init(context, &made->remote, &like, rows, made->part.halo.count, entries, error));
+    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(context, cursors, grid->columns, error));
+    GR_TRY_DONE(make_group_halo(context, grid, n_ranks, all, column, made, error));
+    GR_TRY_DONE(gr_csr_init(context, &made->local, &like, rows, rows, 0, error));
+    GR_TRY_DONE(gr_csr_init(context, &made->remote, &like, rows, made->part.halo.count, entries, error));
     if (has_rows) fill_matrix(grid, all, column, cursors, &made->remote);
     made->part.local = made->local.view;
     made->part.remote = made->remote.view;
@@ -294,16 +289,13 @@ done:
 static int32_t share_counts(struct gr_comm *comm, const struct gr_grid *grid, const struct edges *mine, int64_t *counts,
                             struct edges *all, graft_error *error)
 {
-    int32_t rc = gr_comm_allgather(comm, &mine->rows, sizeof mine->rows, counts, error);
-
-    GR_TRY(rc);
+    GR_TRY(gr_comm_allgather(comm, &mine->rows, sizeof mine->rows, counts, error));
     GR_TRY(gr_comm_allgather(comm, &mine->entries, sizeof mine->entries, counts + comm->n_ranks, error));
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
         all->rows += counts[q];
         all->entries += counts[comm->n_ranks + q];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
@@ -316,12 +308,12 @@ int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const str
     int32_t              rc = GR_NEW(context, counts, 2 * (int64_t)comm->n_ranks, error);
 
     if (rc == GRAFT_OK) rc = make_edges(budget, grid, comm->n_ranks, part, &mine, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(share_counts(comm, grid, &mine, counts, &all, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(share_counts(comm, grid, &mine, counts, &all, error));
     rc = gr_budget_check(budget, 3 * edges_bytes(&all, has_values) + edges_bytes(&mine, has_values), EDGES_NAME, error);
     if (rc == GRAFT_OK) rc = edges_init(context, has_values, &all, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gather_edges(comm, grid, counts, &mine, &all, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gather_edges(comm, grid, counts, &mine, &all, error));
     edges_fini(context, &mine);
     rc = gr_comm_agree(comm, make_group(context, grid, comm->n_ranks, &all, has_rows, made, error), error);
     GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));

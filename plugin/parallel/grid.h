@@ -8,8 +8,7 @@
  * grid.c   the vertices of a group, and edges from outside     transpose.c  from rows to slices of columns, and back
  * edges.c  the edges inside a group
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_GRID_H
-#define GR_PARALLEL_GRID_H
+#pragma once
 
 #include "parallel/linked.h"
 
@@ -78,5 +77,3 @@ static inline int64_t gr_grid_slice_width(const struct gr_grid *grid, int64_t wi
 {
     return gr_grid_slice(grid, width, column + 1) - gr_grid_slice(grid, width, column);
 }
-
-#endif

@@ -62,7 +62,6 @@ static int32_t advise_modes(const struct gr_ranks *r, double least, struct gr_te
     const double limit = ceil(least * 1e-6);
     int64_t      bytes[ESTIMATES];
     double       mb[ESTIMATES];
-    int32_t      rc = GRAFT_OK;
 
     if (r->plans.whole == NULL || !r->wish.trains || gr_workload_of(r->context).shares_rows != NULL) return GRAFT_OK;
     estimate_modes(r, bytes);
@@ -73,8 +72,7 @@ static int32_t advise_modes(const struct gr_ranks *r, double least, struct gr_te
     if (r->base.ops != &gr_partition_ops && mb[PARTITION_LEAST] < limit)
         gr_text_add(text, "; with parallel=partition about %.0f to %.0f MB, according to its halo", mb[PARTITION_LEAST],
                     mb[PARTITION_MOST]);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struct gr_rank_bytes *bytes, int variant,
@@ -93,7 +91,7 @@ int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struc
         snprintf(mode, sizeof mode, "parallel=grid:%d and ", r->wish.over->columns);
     else if (is_auto) snprintf(mode, sizeof mode, "parallel=%s and ", name);
     advise_options(strategy->ops, bytes, variant, &advice);
-    GR_TRY(advise_modes(r, least, &advice, error));
+    GR_TRY_DONE(advise_modes(r, least, &advice, error));
     rc = gr_fail(error, GRAFT_ERR_NOMEM,
                  "with parallel=%s%s a rank needs %.1f MB at least%s, more than one of them may use; expected option%s "
                  "%smemory.limit=%.0f or more%s",

@@ -29,16 +29,14 @@ static int32_t list_rows(const graft_context *context, const uint8_t *is_linked,
                          graft_error *error)
 {
     int64_t linked = 0, lone = 0;
-    int32_t rc = GR_NEW(context, rows->row, rows->n, error);
 
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(context, rows->row, rows->n, error));
     GR_TRY(GR_NEW(context, rows->lone, rows->n_lone, error));
     for (int64_t row = 0; row < rows->n + rows->n_lone; row++) {
         if (is_linked[row]) rows->row[linked++] = (int32_t)row;
         else rows->lone[lone++] = (int32_t)row;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
@@ -54,13 +52,13 @@ int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm
 
     *rows = (struct gr_linked_rows){ .n = n };
     if (rc == GRAFT_OK) rc = GR_NEW(context, is_linked, n, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_init(context, comm, &part->halo, &links, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &links, error));
     mark_linked(part, &links, comm->n_ranks, is_linked);
     for (int64_t row = 0; row < n; row++) lone += !is_linked[row];
     rows->n_lone = lone;
     rows->n = n - lone;
-    GR_TRY(gr_comm_sum_i64(comm, &lone, 1, error));
+    GR_TRY_DONE(gr_comm_sum_i64(comm, &lone, 1, error));
     if (lone > 0) rc = gr_comm_agree(comm, list_rows(context, is_linked, rows, error), error);
 done:
     gr_links_fini(comm, &links);
@@ -102,7 +100,6 @@ static int32_t keep_linked_rows(const graft_context *context, const struct gr_li
                                 const int32_t *number, struct gr_csr *csr, graft_error *error)
 {
     int64_t entries = 0, to = 0;
-    int32_t rc = GRAFT_OK;
 
     for (int64_t i = 0; i < rows->n; i++) entries += from->row_ptr[rows->row[i] + 1] - from->row_ptr[rows->row[i]];
     GR_TRY(gr_csr_init(context, csr, from, rows->n, number != NULL ? rows->n : from->n_cols, entries, error));
@@ -114,36 +111,29 @@ static int32_t keep_linked_rows(const graft_context *context, const struct gr_li
         }
         csr->row_ptr[i + 1] = to;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The number of each row of this rank among the linked rows. */
 static int32_t number_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, int32_t **number,
                                   graft_error *error)
 {
-    int32_t rc = GR_NEW(context, *number, rows->n + rows->n_lone, error);
-
-    GR_TRY(rc);
+    GR_TRY(GR_NEW(context, *number, rows->n + rows->n_lone, error));
     for (int64_t i = 0; i < rows->n; i++) (*number)[rows->row[i]] = (int32_t)i;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_linked_part(const graft_context *context, int32_t n_ranks, const struct gr_linked_rows *rows,
                                 const struct gr_part *part, const int32_t *number, struct gr_made_part *made,
                                 graft_error *error)
 {
-    int32_t rc = gr_made_part_halo(context, made, n_ranks, part->halo.count, error);
-
-    GR_TRY(rc);
+    GR_TRY(gr_made_part_halo(context, made, n_ranks, part->halo.count, error));
     GR_TRY(keep_linked_rows(context, rows, &part->local, number, &made->local, error));
     GR_TRY(keep_linked_rows(context, rows, &part->remote, NULL, &made->remote, error));
     memcpy(made->halo_start, part->halo.start, ((uint64_t)n_ranks + 1) * sizeof *made->halo_start);
     made->part.local = made->local.view;
     made->part.remote = made->remote.view;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Bytes of the part, and of temporary arrays. */
@@ -164,14 +154,14 @@ int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, cons
 
     *linked = (struct gr_linked_part){ .made.part = *part };
     if (rows->row == NULL) return GRAFT_OK;
-    GR_TRY(gr_links_init(context, comm, &part->halo, &links, error));
+    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &links, error));
     rc = gr_budget_borrow(budget, bytes, LINKED_NAME, error);
     if (rc == GRAFT_OK) linked->borrowed = bytes;
     if (rc == GRAFT_OK) rc = number_linked_rows(context, rows, &number, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = make_linked_part(context, comm->n_ranks, rows, part, number, &linked->made, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(gr_links_ask(&links, comm, number, packed, linked->made.halo_place, sizeof *number, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_links_ask(&links, comm, number, packed, linked->made.halo_place, sizeof *number, error));
     GR_ASSERT(gr_part_is_valid(&linked->made.part, comm->n_ranks, comm->rank));
 done:
     gr_links_fini(comm, &links);

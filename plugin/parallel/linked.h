@@ -1,8 +1,7 @@
 /* The rows of a rank that have neighbours. A vertex without neighbours needs no data of other ranks, so transposes
  * leave it out. In R-MAT graphs this is often half of the vertices.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_LINKED_H
-#define GR_PARALLEL_LINKED_H
+#pragma once
 
 #include "base/budget.h"
 #include "dgraph/part.h"
@@ -39,5 +38,3 @@ struct gr_linked_part {
 int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
                             const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
 void    gr_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);
-
-#endif

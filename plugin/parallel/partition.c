@@ -35,7 +35,6 @@ static int32_t record_begin(struct gr_ranks *r, struct gr_run *run, const struct
     const struct gr_plan_matrices *m = &plan->matrices[sum->direction];
     const struct gr_exchange      *pass = &plan->product.exchange;
     const int                      is_whole = m->received->csr.n_cols == 0;
-    int32_t                        rc = GRAFT_OK;
 
     GR_TRY(gr_parallel_begin_sum(r, run, sum, 1, error));
     gr_parallel_sent_parts(run, pass, r->begin);
@@ -43,8 +42,7 @@ static int32_t record_begin(struct gr_ranks *r, struct gr_run *run, const struct
     GR_TRY(record_part(run, sum, m->local, gr_dense_operand(sum->x, sum->stride, m->local->csr.n_cols), sum->add,
                        is_whole ? sum->epilogue : NULL, error));
     r->moving = pass->messages;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Execute all recorded tasks. Then receive the rows of others, and record their part of the sum. */
@@ -55,7 +53,6 @@ static int32_t record_end(struct gr_ranks *r, struct gr_run *run, const struct g
     const struct gr_exchange      *pass = &plan->product.exchange;
     const void                    *rows;
     double                         begin;
-    int32_t                        rc = GRAFT_OK;
 
     gr_workers_sync(run);
     begin = gr_profile_begin(&run->profile);
@@ -66,10 +63,9 @@ static int32_t record_end(struct gr_ranks *r, struct gr_run *run, const struct g
     gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
     if (m->received->csr.n_cols > 0)
-        rc = record_part(run, sum, m->received, gr_dense_operand(rows, sum->width, m->received->csr.n_cols), 1,
-                         sum->epilogue, error);
-done:
-    return rc;
+        return record_part(run, sum, m->received, gr_dense_operand(rows, sum->width, m->received->csr.n_cols), 1,
+                           sum->epilogue, error);
+    return GRAFT_OK;
 }
 
 /* -- sums --------------------------------------------------------------------------------------------------------- */
@@ -80,7 +76,7 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
     struct gr_ranks *r = gr_parallel_of(strategy);
     int32_t          rc = gr_parallel_sync(run, sum, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     r->begin = gr_profile_begin(&run->profile);
     rc =
         gr_workers_are_recording(run) ? record_begin(r, run, sum, error) : gr_parallel_begin_sum(r, run, sum, 0, error);
@@ -95,7 +91,6 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     graft_plan *const         plan = sum->block->of_strategy;
     const struct gr_exchange *pass = &plan->product.exchange;
     const graft_csr          *local = &plan->part->local;
-    int32_t                   rc = GRAFT_OK;
 
     if (gr_workers_are_recording(run)) return record_end(r, run, sum, error);
     GR_TRY(gr_spmm_end(plan, error));
@@ -104,8 +99,7 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     gr_parallel_received_parts(run, pass, pass->sent_at, plan->product.computed_at, 0);
     gr_parallel_end_phase(r, run, sum->width, (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote)),
                           (double)(sum->direction == GR_BACKWARD ? local->n_cols : local->n_rows));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
@@ -119,14 +113,12 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
                                   .stateless = b->is_constant || run->pass == GRAFT_PASS_EVALUATION,
                                   .synchronous = r->stale.synchronous,
                                   .epoch = run->epoch };
-    int32_t              rc = GRAFT_OK;
 
     gr_halo_rows_place(rows, &pass, b->x, b->block->n_src, b->width);
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
     gr_traffic_count(r, run, &rows->exchange, rows->flow, b->direction);
     gr_parallel_sent_parts(run, &rows->exchange, b->begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local,
@@ -134,12 +126,10 @@ static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_ru
 {
     struct gr_halo_rows *rows = &gr_parallel_of(strategy)->halo_rows;
     const double         computed = gr_profile_begin(&run->profile);
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(gr_halo_rows_end(rows, gr_run_team(run), error));
     gr_parallel_received_parts(run, &rows->exchange, local, computed, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- from creation to the first step ------------------------------------------------------------------------------ */
@@ -150,7 +140,7 @@ static int32_t partition_create(const struct gr_strategy_wish *wish, struct gr_s
     struct gr_ranks        *r;
     int32_t                 rc = GR_NEW(wish->run->context, r, 1, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     *strategy = &r->base;
     rc = gr_parallel_init(r, &gr_partition_ops, wish, error);
     r->exchanges_rows = r->base.reads_halo = r->base.all_rows = config->kind->attends || config->extremum != 0;
@@ -177,7 +167,6 @@ static int32_t exchange_halo_rows(struct gr_ranks *r, graft_error *error)
 {
     const struct gr_config *config = gr_parallel_config(r);
     struct gr_plans        *plans = &r->plans;
-    int32_t                 rc = GRAFT_OK;
 
     for (int32_t l = 0; l < r->n_layers; l++)
         plans->columns[l] = plans->widest[l] =
@@ -185,14 +174,12 @@ static int32_t exchange_halo_rows(struct gr_ranks *r, graft_error *error)
     GR_TRY(gr_parallel_exchange_rows(r, &r->graph.part->halo, plans->widest, error));
     gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
     gr_parallel_charge(r);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t partition_graph(struct gr_strategy *strategy, const struct gr_strategy_graph *graph, graft_error *error)
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
-    int32_t          rc = GRAFT_OK;
 
     r->graph = *graph;
     if (!gr_parallel_config(r)->kind->gathers) return GRAFT_OK;
@@ -200,8 +187,7 @@ static int32_t partition_graph(struct gr_strategy *strategy, const struct gr_str
     GR_TRY(gr_parallel_plans_init(r, graph->part, error));
     GR_TRY(gr_parallel_plans_init_steps(r, graph->reach, error));
     gr_parallel_plans_find_widths(r, all_columns);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static double partition_need(const struct gr_strategy *strategy, int variant)
@@ -213,13 +199,10 @@ static double partition_need(const struct gr_strategy *strategy, int variant)
 static int32_t partition_reserve(struct gr_strategy *strategy, graft_error *error)
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
-    int32_t          rc = gr_parallel_plans_cut(r, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_parallel_plans_cut(r, error));
     GR_TRY(gr_parallel_reserve_sums(r, error));
-    rc = gr_parallel_plans_reserve(r, error);
-done:
-    return rc;
+    return gr_parallel_plans_reserve(r, error);
 }
 
 static int32_t partition_values_begin(struct gr_strategy *strategy, const struct gr_part *part, void **values,
@@ -233,9 +216,7 @@ static int32_t partition_values_begin(struct gr_strategy *strategy, const struct
     rc = GR_NEW(r->context, made, 1, error);
     *values = made;
     GR_TRY(gr_comm_agree(r->comm, rc, error));
-    rc = gr_parallel_plans_values_begin(r, part, made, error);
-done:
-    return rc;
+    return gr_parallel_plans_values_begin(r, part, made, error);
 }
 
 static void partition_values_end(struct gr_strategy *strategy, void *values, int takes)

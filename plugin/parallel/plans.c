@@ -34,12 +34,10 @@ static int32_t make_plan(struct gr_ranks *r, const struct gr_part *part, graft_p
                                        .dtype = GRAFT_F32,
                                        .is_revalued = r->wish.trains && part->local.values != NULL,
                                        .layers = r->n_layers };
-    int32_t                   rc = GRAFT_OK;
 
     GR_TRY(gr_plan_create(r->context, r->comm, part, r->wish.over, &wish, plan, error));
     gr_parallel_charge(r);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_plans_init(struct gr_ranks *r, const struct gr_part *part, graft_error *error)
@@ -66,8 +64,8 @@ static int32_t mask_rows(struct gr_ranks *r, int32_t l, const int64_t *rows, gra
     struct gr_masked_rows *m = &r->plans.masked[l];
     int32_t rc = gr_part_first(r->context, r->plans.part, r->comm->n_ranks, rows[l + 1], rows[l], &m->part, error);
 
-    GR_TRY(gr_comm_agree(r->comm, rc, error));
-    GR_TRY(make_plan(r, &m->part.part, &m->plan, error));
+    GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
+    GR_TRY_DONE(make_plan(r, &m->part.part, &m->plan, error));
     r->plans.step[l] = m->plan;
 done:
     return rc;
@@ -89,8 +87,6 @@ static int32_t add_step_plans(struct gr_ranks *r, graft_error *error)
 
 int32_t gr_parallel_plans_init_steps(struct gr_ranks *r, const int64_t *rows, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (!r->wish.trains) return GRAFT_OK;
     for (int32_t l = r->gathers_from; l < r->n_layers; l++) {
         r->plans.step[l] = r->plans.whole;
@@ -99,9 +95,7 @@ int32_t gr_parallel_plans_init_steps(struct gr_ranks *r, const int64_t *rows, gr
         else GR_TRY(mask_rows(r, l, rows, error));
     }
     for (int32_t l = 0; l < r->n_layers; l++) r->graph.step[l].of_strategy = r->plans.step[l];
-    rc = add_step_plans(r, error);
-done:
-    return rc;
+    return add_step_plans(r, error);
 }
 
 void gr_parallel_plans_fini(struct gr_ranks *r)
@@ -186,7 +180,7 @@ static int32_t reserve_plan(struct gr_ranks *r, graft_plan *plan, int32_t layer,
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(r->wish.budget, plan_need(plan, layer, width), "messages (rows of others)", error));
+    GR_TRY_DONE(gr_budget_check(r->wish.budget, plan_need(plan, layer, width), "messages (rows of others)", error));
     rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
     gr_parallel_charge(r);
 done:
@@ -196,14 +190,11 @@ done:
 /* Cut the matrices of the sums of a plan for sparse workers. */
 static int32_t cut_matrices(struct gr_ranks *r, graft_plan *plan, int64_t rows, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int d = GR_FORWARD; d < GR_DIRECTIONS && plan != NULL; d++) {
         GR_TRY(gr_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].local, rows, error));
         GR_TRY(gr_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].received, rows, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_plans_cut(struct gr_ranks *r, graft_error *error)
@@ -217,8 +208,6 @@ int32_t gr_parallel_plans_cut(struct gr_ranks *r, graft_error *error)
 
 int32_t gr_parallel_plans_reserve(struct gr_ranks *r, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (r->plans.whole == NULL) return GRAFT_OK;
     /* The widest rows first, so that no buffer is replaced by a larger one. */
     GR_TRY(reserve_plan(r, r->plans.whole, -1, widest_of_plan(r, r->plans.whole), error));
@@ -226,8 +215,7 @@ int32_t gr_parallel_plans_reserve(struct gr_ranks *r, graft_error *error)
         GR_TRY(reserve_plan(r, r->plans.step[l], -1, widest_of_plan(r, r->plans.step[l]), error));
         GR_TRY(reserve_plan(r, r->plans.step[l], l, r->plans.columns[l], error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- layers ------------------------------------------------------------------------------------------------------- */

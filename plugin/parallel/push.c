@@ -17,22 +17,17 @@
 static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, struct gr_push *push,
                             struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     push->in_flight = 0;
     GR_TRY(gr_messages_wait(&push->messages, team, error));
     GR_TRY(gr_messages_decode(&push->messages, c->buffer, team, error));
     if (push->batch != c->batch) /* else the batch is repeated, and sends them again */
         (void)gr_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
                              push->batch, team.threads);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     c->batch = c->life.now = batch;
     c->is_filled = 0;
     team.poll = NULL;
@@ -43,14 +38,11 @@ int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team,
         push->is_sent = 0;
         gr_fetch_store(c, &c->layer[l], team.threads);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     c->batch++;
     team.poll = NULL;
     for (int64_t d = 0; d < c->push.delay; d++) { /* the oldest batch first */
@@ -62,8 +54,7 @@ int32_t gr_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *
     }
     for (int32_t l = c->first; l < c->n_layers; l++) gr_fetch_store(c, &c->layer[l], team.threads);
     c->is_filled = 1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- sent rows ---------------------------------------------------------------------------------------------------- */
@@ -266,16 +257,13 @@ static int32_t count_items(struct gr_cached *c, graft_error *error)
 /* Exchange counts and places. A wrong number is an error of another rank that only this rank has seen. */
 static int32_t tell_receivers(struct gr_cached *c, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_comm_alltoall(c->comm, c->items.count[GR_SEND], (uint64_t)c->n_layers * sizeof **c->items.count,
                             c->items.count[GR_RECEIVE], error));
     if (count_items(c, error) < 0) return gr_comm_fail(c->comm, error);
     GR_TRY(gr_comm_alltoallv(c->comm, c->items.item[GR_SEND], c->items.start[GR_SEND], c->items.item[GR_RECEIVE],
                              c->items.start[GR_RECEIVE], sizeof **c->items.item, error));
     if (take_items(c, error) < 0) return gr_comm_fail(c->comm, error);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t post_push(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
@@ -294,7 +282,6 @@ int32_t gr_cached_post(struct gr_cached *c, const int64_t *vertex, const int64_t
 {
     int64_t *const first = c->push.begin;
     int64_t       *taken = c->items.start[GR_RECEIVE]; /* until it is needed */
-    int32_t        rc = GRAFT_OK;
 
     if (c->first == c->n_layers) return GRAFT_OK;
     begin_items(c, taken);
@@ -306,8 +293,7 @@ int32_t gr_cached_post(struct gr_cached *c, const int64_t *vertex, const int64_t
     close_items(c, first, taken);
     GR_TRY(tell_receivers(c, error));
     for (int32_t l = c->first; l < c->n_layers; l++) GR_TRY(post_push(c, &c->layer[l], error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 struct packing_rows {
@@ -359,7 +345,7 @@ int32_t gr_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached
                        &packing);
     rc = gr_messages_send(&push->messages, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(c->comm, error);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     push->is_sent = push->in_flight = 1;
     for (int32_t q = 0; q < c->comm->n_ranks; q++) layer->sent.bytes += push->messages.sent[q].bytes;
     gr_profile_end_alone(&run->profile, "push", begin);

@@ -24,7 +24,6 @@ int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, 
 {
     const struct gr_config *config = gr_run_config(wish->run);
     const int64_t           slots = GR_DIRECTIONS * (int64_t)config->n_layers;
-    int32_t                 rc = GRAFT_OK;
 
     *r = (struct gr_ranks){ .base = { .ops = ops },
                             .wish = *wish,
@@ -36,9 +35,7 @@ int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, 
     r->stale.is_on = wish->trains && r->options.staleness.word == GR_HALO_STALE; /* else no rows could be in flight */
     read_halo_options(r);
     GR_TRY(GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.sent, slots + 1, error));
-    rc = GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.pairs, slots * r->comm->n_ranks, error);
-done:
-    return rc;
+    return GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.pairs, slots * r->comm->n_ranks, error);
 }
 
 void gr_parallel_fini(struct gr_ranks *r)
@@ -59,14 +56,12 @@ int32_t gr_parallel_exchange_rows(struct gr_ranks *r, const struct gr_halo *halo
 int32_t gr_parallel_reserve_sums(struct gr_ranks *r, graft_error *error)
 {
     const struct gr_run *run = r->wish.run;
-    int32_t              rc = GRAFT_OK;
 
     if (r->wish.trains)
         GR_TRY(gr_comm_reserve(r->comm, (uint64_t)run->model->parameters.n_weights * sizeof(float), error));
     if (run->space.n_column_sums > 0)
-        rc = gr_comm_reserve(r->comm, (uint64_t)run->space.n_column_sums * sizeof(double), error);
-done:
-    return rc;
+        return gr_comm_reserve(r->comm, (uint64_t)run->space.n_column_sums * sizeof(double), error);
+    return GRAFT_OK;
 }
 
 /* -- steps -------------------------------------------------------------------------------------------------------- */
@@ -80,7 +75,6 @@ int32_t gr_parallel_prepare_step(struct gr_strategy *strategy, struct gr_run *ru
     const struct gr_halo_layers *layers;
     struct gr_halo_layer        *layer[GR_DIRECTIONS * GR_LAYERS_MAX];
     const double                 begin = gr_profile_begin(&run->profile);
-    int32_t                      rc = GRAFT_OK;
 
     GR_TRY(gr_parallel_renew(r, error));
     read_halo_options(r);
@@ -93,8 +87,7 @@ int32_t gr_parallel_prepare_step(struct gr_strategy *strategy, struct gr_run *ru
     r->adapt.is_adapted = 1;
     r->adapt.traced = 0;
     gr_profile_end_alone(&run->profile, "adapt", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_parallel_begin_step(struct gr_strategy *strategy, int64_t epoch)
@@ -134,7 +127,6 @@ int32_t gr_parallel_end_step(struct gr_strategy *strategy, int64_t epoch, double
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
     double           sums[4] = { *loss };
-    int32_t          rc = GRAFT_OK;
 
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
         const struct gr_halo_layer *layer = gr_parallel_plans_exchange(r, i);
@@ -157,8 +149,7 @@ int32_t gr_parallel_end_step(struct gr_strategy *strategy, int64_t epoch, double
     r->base.waited = r->stale.is_on && used_fresh_rows(r, epoch);
     r->stale.n_synchronous += r->base.waited;
     r->base.drift = sums[2] > 0 ? sqrt(sums[1] / sums[2]) : 0;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_parallel_forget(struct gr_strategy *strategy, int undoes)

@@ -8,8 +8,7 @@
  * renew.c      options of messages that change               sums.c     sums and exchanges of boundary rows
  * traffic.c    counters of rows and bytes                    explain.c  tables of them
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_RANKS_H
-#define GR_PARALLEL_RANKS_H
+#pragma once
 
 #include "base/budget.h"
 #include "dgraph/part.h"
@@ -182,5 +181,3 @@ void    gr_parallel_plans_values_end(struct gr_ranks *r, struct gr_new_plans *va
  *  step is like the first step: it waits for fresh rows, and adaptive bits are assigned anew. Collective if so.
  *  \return OK; ERR_NOMEM: on all ranks, and nothing has changed; ERR_PEER. */
 int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error);
-
-#endif

@@ -105,7 +105,6 @@ static int32_t reserve_renewal(const struct gr_ranks *r, struct renewal *next, g
 {
     const int64_t widest = widest_of(r, next);
     int64_t       bytes = gr_messages_need(&next->next_messages, next->rows, widest, GRAFT_F32);
-    int32_t       rc = GRAFT_OK;
 
     for (int32_t l = 0; l < r->n_layers; l++)
         if (is_of_layer(r, next, l))
@@ -117,9 +116,8 @@ static int32_t reserve_renewal(const struct gr_ranks *r, struct renewal *next, g
     for (int32_t l = 0; l < r->n_layers; l++)
         if (is_of_layer(r, next, l))
             GR_TRY(gr_halo_layers_reserve(&next->next_layers, l, r->plans.columns[l], GRAFT_F32, error));
-    if (next->transpose != NULL) rc = gr_transpose_layers_reserve(next->transpose, &next->next_layers, error);
-done:
-    return rc;
+    if (next->transpose != NULL) return gr_transpose_layers_reserve(next->transpose, &next->next_layers, error);
+    return GRAFT_OK;
 }
 
 static void renewal_fini(const struct gr_ranks *r, struct renewal *next)
@@ -172,7 +170,7 @@ static int32_t renew_messages(struct gr_ranks *r, graft_error *error)
     struct renewal *list = NULL;
     int32_t         rc = GR_NEW(r->context, list, r->n_layers + 3, error), n = 0;
 
-    GR_TRY(gr_comm_agree(r->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
     n = list_renewals(r, list);
     rc = gr_comm_agree(r->comm, make_renewals(r, list, n, error), error);
     for (int32_t i = 0; i < n && rc == GRAFT_OK; i++) replace_messages(r, &list[i]);
@@ -194,7 +192,7 @@ int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error)
 {
     const struct gr_halo_options *now = gr_halo_options(r->context);
     struct gr_halo_layers        *list[GR_LAYERS_MAX + 3];
-    int32_t                       rc = GRAFT_OK, n;
+    int32_t                       n;
 
     if (r->gathers_from < r->n_layers && needs_messages(now, &r->options)) GR_TRY(renew_messages(r, error));
     if (now->budget.word != r->options.budget.word || now->budget.number[0] != r->options.budget.number[0])
@@ -205,6 +203,5 @@ int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error)
         list[i]->smoothing = r->options.staleness.number[1];
         list[i]->budget = r->options.budget;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }

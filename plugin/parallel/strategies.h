@@ -6,8 +6,7 @@
  * grid       the same in groups of ranks
  * cached.h   strategies of batches, which read rows of earlier batches
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_STRATEGIES_H
-#define GR_PARALLEL_STRATEGIES_H
+#pragma once
 
 #include "model/strategy.h"
 
@@ -33,5 +32,3 @@ struct gr_rank_bytes {
  *  ERR_PEER. */
 int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struct gr_rank_bytes *bytes, int variant,
                                  graft_error *error);
-
-#endif

@@ -111,16 +111,14 @@ int64_t gr_blocks_need(const struct gr_blocks *b, int streams)
 static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b, graft_error *error)
 {
     const int64_t bytes = buffer_bytes(b, b->most_rows, b->most_entries);
-    int32_t       rc = gr_budget_check(budget, (double)bytes, "graph (blocks of rows of other ranks)", error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_budget_check(budget, (double)bytes, "graph (blocks of rows of other ranks)", error));
     for (int i = 0; i < 2; i++) {
         GR_TRY(GR_NEW(b->context, b->count[i], b->most_rows, error));
         GR_TRY(GR_NEW(b->context, b->column[i], b->most_entries, error));
         if (has_values(b)) GR_TRY(GR_NEW(b->context, b->values[i], b->most_entries, error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The matrix of a block. */
@@ -155,15 +153,15 @@ static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, i
 
     held->set = set;
     held->rows = rows;
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     if (all == NULL) {
-        GR_TRY(GR_NEW(b->context, held->row_ptr, gr_grid_rows(b->grid, set->levels) + n, error));
+        GR_TRY_DONE(GR_NEW(b->context, held->row_ptr, gr_grid_rows(b->grid, set->levels) + n, error));
         row_ptr = held->row_ptr;
     }
     for (int32_t k = 0; k < n; k++) {
         const struct gr_edge_block block = gr_edge_block_of(set, b->grid, b->grid->first + k, rows);
 
-        GR_TRY(gr_matrix_create(b->context, &empty, &held->a[k], error));
+        GR_TRY_DONE(gr_matrix_create(b->context, &empty, &held->a[k], error));
         if (all == NULL) fill_row_ptr(&block, row_ptr);
         set_block(&block, gr_grid_rows(b->grid, columns) + b->beyond, row_ptr, held->a[k]);
         row_ptr += gr_grid_rows_of(b->grid, b->grid->first + k, set->levels) + 1;
@@ -175,14 +173,12 @@ done:
 int32_t gr_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft_error *error)
 {
     struct gr_held_blocks *held = b->held[GR_FORWARD];
-    int32_t                rc = GRAFT_OK;
 
     if (b->streams) return GRAFT_OK;
     GR_TRY(hold_blocks(b, &b->sets.whole[GR_FORWARD], prefix, prefix + 1, &held[GR_ALL_ROWS], &held[layer], error));
     if (b->sets.back[layer].ends != NULL)
-        rc = hold_blocks(b, &b->sets.back[layer], prefix + 1, prefix, NULL, &b->held[GR_BACKWARD][layer], error);
-done:
-    return rc;
+        return hold_blocks(b, &b->sets.back[layer], prefix + 1, prefix, NULL, &b->held[GR_BACKWARD][layer], error);
+    return GRAFT_OK;
 }
 
 void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
@@ -206,13 +202,11 @@ void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
 static int32_t hold_all(struct gr_blocks *b, graft_error *error)
 {
     const int32_t all = b->grid->n_levels;
-    int32_t       rc = GRAFT_OK;
 
     for (int d = 0; d < GR_DIRECTIONS; d++)
         if (b->sets.whole[d].ends != NULL)
             GR_TRY(hold_blocks(b, &b->sets.whole[d], all, all, NULL, &b->held[d][GR_ALL_ROWS], error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, int streams, graft_error *error)
@@ -227,9 +221,7 @@ int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, in
     GR_TRY(gr_comm_agree(b->comm, rc, error));
     if (streams) return GRAFT_OK;
     GR_TRY(gr_edge_sets_gather(budget, b->comm, b->grid, &b->sets, error));
-    rc = gr_comm_agree(b->comm, hold_all(b, error), error);
-done:
-    return rc;
+    return gr_comm_agree(b->comm, hold_all(b, error), error);
 }
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
@@ -300,7 +292,6 @@ static int32_t receive_next(struct gr_blocks *b, graft_error *error)
 {
     const int32_t n = b->grid->columns;
     const int     place = b->transit.n_posted % 2;
-    int32_t       rc = GRAFT_OK;
 
     while (b->transit.next < n && !needs_block(b, &b->sum, own_rank(b), rank_behind(b, b->transit.next)))
         b->transit.next++;
@@ -315,15 +306,13 @@ static int32_t receive_next(struct gr_blocks *b, graft_error *error)
                                    part_bytes(&block, part), &message->requests[part], error));
     b->transit.next++;
     b->transit.n_posted++;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Send the block of this rank to the ranks that multiply it as one of their first `places` blocks. */
 static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *error)
 {
     const int32_t n = b->grid->columns;
-    int32_t       rc = GRAFT_OK;
 
     for (; b->transit.n_sent < places && b->transit.n_sent < n - 1; b->transit.n_sent++) {
         const int32_t            to = rank_behind(b, n - 1 - b->transit.n_sent);
@@ -342,8 +331,7 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
                 GR_TRY(gr_comm_send(b->comm, to, b->channel, data[part], part_bytes(&block, part),
                                     &message->requests[part], error));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Wait for the block of a rank, and check it. */
@@ -352,15 +340,13 @@ static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_b
     const int                place = b->transit.n_received++ % 2;
     struct gr_block_message *message = &b->transit.in[place];
     const struct gr_frame    expected = block_frame(b, rank_behind(b, places));
-    int32_t                  rc = gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
     *block = received_block(b, places, place);
     if (gr_frame_check(&message->frame, &expected, error) < 0 ||
         gr_frame_check_crc(&message->frame, block_crc(block), error) < 0)
         return gr_comm_fail(b->comm, error);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- one sum ------------------------------------------------------------------------------------------------------ */
@@ -368,7 +354,6 @@ done:
 int32_t gr_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, graft_error *error)
 {
     const struct gr_edge_block own = gr_edge_block_of(sum->set, b->grid, own_rank(b), sum->rows);
-    int32_t                    rc = GRAFT_OK;
 
     b->sum = *sum;
     b->seconds = 0;
@@ -377,9 +362,7 @@ int32_t gr_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, gra
     if (!b->streams || sum->alone) return GRAFT_OK;
     b->transit.crc = block_crc(&own);
     GR_TRY(receive_next(b, error));
-    rc = send_until(b, 1, error);
-done:
-    return rc;
+    return send_until(b, 1, error);
 }
 
 /* During products all messages move. */
@@ -450,7 +433,6 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     const struct gr_block_sum *sum = &b->sum;
     const int32_t              n = b->grid->columns, places = (rank - own_rank(b) + n) % n;
     struct gr_edge_block       block;
-    int32_t                    rc = GRAFT_OK;
 
     if (!b->streams)
         return multiply_block(b, rank, b->held[sum->direction][sum->slot].a[rank - b->grid->first], out, error);
@@ -468,9 +450,8 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     /* Kernel `simd` prepares it in two passes over its rows. */
     set_block(&block, gr_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
     GR_TRY(multiply_block(b, rank, b->a, out, error));
-    if (rank == own_rank(b)) rc = end_blocks(b, error);
-done:
-    return rc;
+    if (rank == own_rank(b)) return end_blocks(b, error);
+    return GRAFT_OK;
 }
 
 int64_t gr_blocks_traffic(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int sends)

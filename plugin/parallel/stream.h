@@ -1,8 +1,7 @@
 /* Sums and extrema over the edges of a group, block by block (edges.h). A block that is not held comes from its owner:
  * it travels during the product of the block before it. Beside its own block, a rank has two blocks at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_STREAM_H
-#define GR_PARALLEL_STREAM_H
+#pragma once
 
 #include "base/profile.h"
 #include "comm/frame.h"
@@ -104,5 +103,3 @@ int32_t gr_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *
 
 /** Bytes of blocks that a rank receives in this sum, or sends; 0 if blocks are held. */
 int64_t gr_blocks_traffic(const struct gr_blocks *blocks, const struct gr_block_sum *sum, int32_t rank, int sends);
-
-#endif

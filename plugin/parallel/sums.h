@@ -1,7 +1,6 @@
 /* Parts of the sums over ranks that strategies share.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_SUMS_H
-#define GR_PARALLEL_SUMS_H
+#pragma once
 
 #include "parallel/ranks.h"
 
@@ -24,5 +23,3 @@ void gr_parallel_received_parts(struct gr_run *run, const struct gr_exchange *pa
                                 double end);
 /** The end of the phase of a sum over this many edges, with this many rows, in the columns of this rank. */
 void gr_parallel_end_phase(const struct gr_ranks *r, struct gr_run *run, int64_t columns, double edges, double rows);
-
-#endif

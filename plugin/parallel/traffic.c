@@ -214,7 +214,6 @@ int32_t gr_traffic_of(const struct gr_strategy *strategy, int32_t rank, graft_tr
     const struct gr_ranks *r = (const struct gr_ranks *)strategy;
     graft_graph_info       graph = { .size = sizeof graph };
     struct gr_flow         flow;
-    int32_t                rc = GRAFT_OK;
 
     GR_TRY(gr_graph_info(r->wish.over, r->graph.share, rank, &graph, error));
     flow = gr_traffic_flow(r, gr_traffic_whole(r), rank);
@@ -239,8 +238,7 @@ int32_t gr_traffic_of(const struct gr_strategy *strategy, int32_t rank, graft_tr
     traffic->epochs_synchronous = r->stale.n_synchronous;
     if (traffic->exchange_seconds > 0)
         traffic->overlap_fraction = 1 - traffic->wait_seconds / traffic->exchange_seconds;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void add_sent(const struct gr_ranks *r, int32_t slot, int32_t rank, graft_traffic_item *item)
@@ -287,7 +285,6 @@ int32_t gr_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_
     const struct gr_send_stats *pairs;
     const struct gr_halo_layer *layer;
     struct ages                 ages;
-    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_graph_info(r->wish.over, r->graph.share, rank, &graph, error));
     GR_TRY(check_item(r, index, error));
@@ -307,8 +304,7 @@ int32_t gr_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_
     ages = ages_of(r, index);
     item->staleness = ages.last;
     item->staleness_max = ages.most;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_t index, graft_traffic_pair *pair,
@@ -316,7 +312,6 @@ int32_t gr_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_
 {
     const struct gr_ranks      *r = (const struct gr_ranks *)strategy;
     const struct gr_send_stats *sent;
-    int32_t                     rc = GRAFT_OK;
 
     if (peer < 0 || peer >= r->comm->n_ranks)
         return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected 0 to %d", peer, r->comm->n_ranks - 1);
@@ -332,6 +327,5 @@ int32_t gr_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_
     pair->sampled_rows = sent->sampled_rows;
     pair->nmse = sent->nmse;
     pair->expected = sent->expected;
-done:
-    return rc;
+    return GRAFT_OK;
 }

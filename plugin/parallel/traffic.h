@@ -1,7 +1,6 @@
 /* Counts of sent rows. Not collective.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_TRAFFIC_H
-#define GR_PARALLEL_TRAFFIC_H
+#pragma once
 
 #include "parallel/ranks.h"
 
@@ -29,5 +28,3 @@ int32_t gr_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_
                         graft_error *error);
 int32_t gr_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_t index, graft_traffic_pair *pair,
                         graft_error *error);
-
-#endif

@@ -13,8 +13,6 @@
 int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
                           int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers, .rows = { rows[0], rows[1] } };
     GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
     GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
@@ -24,8 +22,7 @@ int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, co
         GR_TRY(GR_NEW(context, t->spare[side], comm->n_ranks, error));
         t->messages.side[side].spare = t->spare[side];
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void buffers_fini(struct gr_transpose *t)
@@ -103,9 +100,8 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
 {
     const int64_t records = most_records(t, width);
     const int64_t rows[GR_SIDES] = { records, records };
-    int32_t       rc = gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error));
     for (int i = 0; i < 2; i++) {
         const int64_t elements = slice_elements(t, width, i);
 
@@ -115,8 +111,7 @@ int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error 
         t->elements[i] = elements;
     }
     if (records > t->records) t->records = records;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- records stored from step to step ----------------------------------------------------------------------------- */
@@ -169,12 +164,9 @@ int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_la
 
 int32_t gr_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t i = 0; i < 2 * t->n_layers; i++)
         GR_TRY(gr_halo_layers_reserve(layers, i, GR_RECORD, GRAFT_F32, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers)
@@ -483,7 +475,6 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     const int64_t       count = elements_between(job->t->grid, job->what, job->rank, job->peer, to_rows);
     const int64_t      *start = job->start[GR_SEND] + job->peer, records = start[1] - start[0];
     const int64_t       rows = gr_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
-    int32_t             rc = GRAFT_OK;
 
     if (count == 0) return GRAFT_OK;
     if (job->what->make != NULL)
@@ -493,9 +484,7 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     fill_last_record(job, count);
     if (gr_messages_are_encoded(m))
         gr_parallel_chunks(gr_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
-    rc = gr_messages_send_until(m, job->peer, team, error);
-done:
-    return rc;
+    return gr_messages_send_until(m, job->peer, team, error);
 }
 
 /* Send to one rank after the other, beginning after this rank: a message travels while the next is made. */
@@ -506,7 +495,6 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
     struct gr_exchange       *x = &t->exchange;
     const struct gr_rank_rows sent = { job->start[GR_SEND], t->record[GR_SEND] };
     const int64_t             rows = gr_grid_rows_of(grid, job->rank, job->what->prefix);
-    int32_t                   rc = GRAFT_OK;
 
     if (!x->is_repeat) gr_messages_set_rows(x->messages, sent);
     for (int32_t k = 1; k < grid->columns && !x->is_repeat; k++) {
@@ -516,9 +504,7 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
     if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, job->what->own, error));
-    rc = gr_exchange_send(&t->exchange, team, error);
-done:
-    return rc;
+    return gr_exchange_send(&t->exchange, team, error);
 }
 
 int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
@@ -535,15 +521,13 @@ int32_t gr_transpose_columns_end(struct gr_transpose *t, const struct gr_transpo
 {
     struct job  job = transpose_job(t, what, sum);
     const void *received;
-    int32_t     rc = gr_exchange_end(&t->exchange, team, &received, error);
 
-    GR_TRY(rc);
+    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
     job.start[GR_RECEIVE] = t->exchange.received.start;
     job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
@@ -552,14 +536,12 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
     struct job    job = transpose_job(t, what, sum);
     const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
     const void   *received;
-    int32_t       rc = begin_transpose(&job, what, 1, team, error);
 
-    GR_TRY(rc);
+    GR_TRY(begin_transpose(&job, what, 1, team, error));
     GR_TRY(send_all_records(&job, 1, team, error));
     GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
     job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
     join_lone_rows(&job, team);
-done:
-    return rc;
+    return GRAFT_OK;
 }

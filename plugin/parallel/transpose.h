@@ -7,8 +7,7 @@
  * the bytes would be parameters. Messages are made one after the other, and each is sent at once: it travels while the
  * next is made.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_TRANSPOSE_H
-#define GR_PARALLEL_TRANSPOSE_H
+#pragma once
 
 #include "halo/exchange.h"
 #include "model/product.h"
@@ -124,5 +123,3 @@ int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed 
 /** out += rows of a rank in slice[1], which are in the order of the group. */
 void gr_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank, float *out,
                              struct gr_team team);
-
-#endif

@@ -1,10 +1,7 @@
 /* What the ranks of a graph compute in an epoch, as the options say.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARALLEL_WORKLOAD_H
-#define GR_PARALLEL_WORKLOAD_H
+#pragma once
 
 #include "dgraph/graph.h"
 
 struct gr_workload gr_workload_of(const graft_context *context);
-
-#endif

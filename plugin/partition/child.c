@@ -147,13 +147,13 @@ int32_t gr_child_start(struct gr_child *child, const char *program, char *const 
         .pid = -1, .both = -1, .error_end = -1, .guard = -1, .timeout = timeout, .program = program
     };
     child->deadline = gr_seconds() + timeout;
-    GR_TRY(open_ends(ends, error));
+    GR_TRY_DONE(open_ends(ends, error));
     code = spawn_child(child, ends, program, variables);
     if (code != 0) {
         child->pid = -1;
         rc = code == ENOMEM || code == EAGAIN ? GRAFT_ERR_IO : GRAFT_ERR_NOT_FOUND;
-        GR_TRY(gr_fail_native(error, rc, code, "the program '%.300s' cannot be run: %s", program,
-                              gr_file_errno_text(code)));
+        GR_TRY_DONE(gr_fail_native(error, rc, code, "the program '%.300s' cannot be run: %s", program,
+                                   gr_file_errno_text(code)));
     }
     child->both = ends[OUR_SOCKET];
     child->error_end = ends[OUR_ERROR];
@@ -245,8 +245,7 @@ static int32_t do_meanwhile(const struct gr_meanwhile *meanwhile, graft_error *e
 static int32_t exchange_bytes(struct gr_child *child, struct outgoing *out, char *output, int64_t bytes, int64_t *have,
                               const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    int     ended = 0;
-    int32_t rc = GRAFT_OK;
+    int ended = 0;
 
     while (!ended) {
         struct pollfd wait[2] = { { .fd = child->both, .events = (short)(POLLIN | (out->ended ? 0 : POLLOUT)) },
@@ -265,15 +264,12 @@ static int32_t exchange_bytes(struct gr_child *child, struct outgoing *out, char
         if (wait[0].revents & POLLOUT && !out->ended) send_input(child, out);
         if (wait[0].revents & (POLLIN | POLLHUP | POLLERR)) ended = receive_output(child, output, bytes, have);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Reap the program. *status comes from waitpid(); 0 if the host has reaped it; -1 at the deadline. */
 static int32_t reap_child(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     while (child->pid >= 0) {
         const pid_t   got = waitpid(child->pid, status, WNOHANG);
         struct pollfd wait = { .fd = child->error_end, .events = POLLIN };
@@ -289,8 +285,7 @@ static int32_t reap_child(struct gr_child *child, int *status, const struct gr_m
             if (poll(&wait, 1, WAIT_MS) > 0) read_error_text(child);
         }
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,

@@ -1,7 +1,6 @@
 /* A program that receives bytes on its standard input and returns bytes on its standard output.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_CHILD_H
-#define GR_PARTITION_CHILD_H
+#pragma once
 
 #include "base/context.h"
 
@@ -48,5 +47,3 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
 
 /** Kill the program if it still runs, and the rest of its process group; reap it, and close all files. */
 void gr_child_end(struct gr_child *child);
-
-#endif

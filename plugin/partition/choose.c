@@ -45,15 +45,13 @@ static int32_t try_method(const struct request *r, enum gr_partition_method meth
 {
     const struct gr_partition_input *in = &r->input;
     struct gr_partition_measure      measure;
-    int32_t                          rc = GRAFT_OK;
 
     if (in->meanwhile != NULL) GR_TRY(in->meanwhile->call(in->meanwhile->arg, error));
     GR_TRY(gr_partition_run(method, in, owner, error));
     GR_TRY(gr_partition_measure_init(in->context, &measure, in->slice, in->parts, owner, error));
     *seconds = gr_partition_seconds(&measure, r->cost);
     gr_partition_measure_fini(in->context, &measure);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Try one more method. If it is better than all methods before, `best` receives its owners. */
@@ -107,15 +105,15 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
     int32_t                   *tried = NULL, *best = NULL, rc;
 
     for (int k = 0; k < GR_PARTITION_METHODS; k++) made.seconds[k] = -1;
-    GR_TRY(GR_NEW(context, tried, n, error));
-    GR_TRY(GR_NEW(context, best, n, error));
+    GR_TRY_DONE(GR_NEW(context, tried, n, error));
+    GR_TRY_DONE(GR_NEW(context, best, n, error));
     if (method != GR_PARTITION_AUTO) {
         made.method = method;
-        GR_TRY(try_method(&request, method, best, &made.seconds[method], error));
+        GR_TRY_DONE(try_method(&request, method, best, &made.seconds[method], error));
         gr_text_add(&why, "predicted for an epoch: %s %.3g s", methods[method].name, made.seconds[method]);
     } else {
         for (int k = 0; k < GR_PARTITION_METHODS; k++)
-            GR_TRY(try_next(&request, (enum gr_partition_method)k, tried, best, &made, &skipped, error));
+            GR_TRY_DONE(try_next(&request, (enum gr_partition_method)k, tried, best, &made, &skipped, error));
         gr_partition_list_predictions(&made, 0, &why);
     }
     memcpy(owner, best, (size_t)n * sizeof *owner);

@@ -1,7 +1,6 @@
 /* Partition of a whole graph by a given method, or by the method with the shortest predicted epoch.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_CHOOSE_H
-#define GR_PARTITION_CHOOSE_H
+#pragma once
 
 #include "base/text.h"
 #include "partition/child.h"
@@ -38,5 +37,3 @@ int32_t gr_partition_choose(const graft_context *context, const struct gr_slice 
                             enum gr_partition_method method, const struct gr_partition_cost *cost,
                             const struct gr_meanwhile *meanwhile, int32_t *owner, struct gr_partition_choice *choice,
                             graft_error *error);
-
-#endif

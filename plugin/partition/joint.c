@@ -23,14 +23,14 @@ static int32_t collect_halo(struct gr_joint *j, const struct gr_slice *in, graft
 
     for (int64_t e = 0; e < entries; e++)
         count += gr_csr_column(in->rows, e) < in->first || gr_csr_column(in->rows, e) >= end;
-    GR_TRY(GR_NEW(j->context, leaving, count, error));
+    GR_TRY_DONE(GR_NEW(j->context, leaving, count, error));
     for (int64_t e = 0, put = 0; e < entries; e++) {
         const int64_t column = gr_csr_column(in->rows, e);
 
         if (column < in->first || column >= end) leaving[put++] = column;
     }
-    GR_TRY(gr_sort_unique(j->context, leaving, j->first[j->comm->n_ranks], &count, error));
-    GR_TRY(GR_NEW(j->context, j->vertex, count, error));
+    GR_TRY_DONE(gr_sort_unique(j->context, leaving, j->first[j->comm->n_ranks], &count, error));
+    GR_TRY_DONE(GR_NEW(j->context, j->vertex, count, error));
     memcpy(j->vertex, leaving, (size_t)count * sizeof *leaving);
     j->n_halo = count;
     if (in->rows->n_rows + count > INT32_MAX)
@@ -71,7 +71,6 @@ static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_err
 static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input *input, graft_error *error)
 {
     const struct gr_slice *in = input->slice;
-    int32_t                rc = GRAFT_OK;
 
     if (j->comm == NULL) {
         GR_ASSERT(in->first == 0 && in->rows->n_rows == in->rows->n_cols);
@@ -94,8 +93,7 @@ static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input
     }
     GR_TRY(GR_NEW(j->context, j->owner, j->slice.rows->n_rows + j->n_halo, error));
     memset(j->owner, -1, (size_t)(j->slice.rows->n_rows + j->n_halo) * sizeof *j->owner);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Send the other ranks the indices, in their slices, of their rows in the halo of this rank. */
@@ -111,9 +109,7 @@ static int32_t ask_owners(struct gr_joint *j, graft_error *error)
     for (int32_t p = 0; p < j->comm->n_ranks; p++)
         for (int64_t i = j->route.out[p]; i < j->route.out[p + 1]; i++)
             j->in[i] = (int32_t)(j->vertex[i] - j->first[p]);
-    rc = gr_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
-done:
-    return rc;
+    return gr_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
 }
 
 /* The number of blocks is the same on all ranks: the number for the largest slice. */
@@ -148,13 +144,13 @@ int32_t gr_joint_init(struct gr_joint *j, const struct gr_partition_input *input
 
     *j = (struct gr_joint){ .context = input->context, .comm = input->comm, .first = input->first };
     rc = prepare_joint(j, input, error);
-    GR_TRY(gr_joint_agree(j, rc, error));
-    if (j->comm != NULL) GR_TRY(ask_owners(j, error));
+    GR_TRY_DONE(gr_joint_agree(j, rc, error));
+    if (j->comm != NULL) GR_TRY_DONE(ask_owners(j, error));
     set_blocks(j);
     gr_slice_total(&j->slice, total);
-    GR_TRY(gr_joint_sum(j, total, GR_SHARES, error));
+    GR_TRY_DONE(gr_joint_sum(j, total, GR_SHARES, error));
     rc = gr_loads_init(j->context, &j->loads, total, input->parts, error);
-    GR_TRY(gr_joint_agree(j, rc, error));
+    GR_TRY_DONE(gr_joint_agree(j, rc, error));
     j->loads.scale = j->scale;
 done:
     return rc;
@@ -226,7 +222,6 @@ int32_t gr_joint_assign(struct gr_joint *j, const int32_t *mine, graft_error *er
 {
     const int64_t n = j->slice.rows->n_rows;
     int64_t       weight[GR_SHARES];
-    int32_t       rc = GRAFT_OK;
 
     gr_loads_clear(&j->loads);
     memcpy(j->owner, mine, (size_t)n * sizeof *mine);
@@ -237,9 +232,7 @@ int32_t gr_joint_assign(struct gr_joint *j, const int32_t *mine, graft_error *er
     if (j->comm == NULL) return GRAFT_OK;
     begin_exchange(j);
     GR_TRY(exchange_owners(j, 0, 1, error));
-    rc = exchange_loads(j, error);
-done:
-    return rc;
+    return exchange_loads(j, error);
 }
 
 int32_t gr_joint_cut(const struct gr_joint *j, int64_t *cut, graft_error *error)
@@ -258,7 +251,6 @@ int32_t gr_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, 
 {
     const int64_t n = j->slice.rows->n_rows;
     int64_t       row = 0;
-    int32_t       rc = GRAFT_OK;
 
     begin_exchange(j);
     for (int32_t block = 0; block < j->blocks; block++) {
@@ -268,9 +260,7 @@ int32_t gr_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, 
         GR_TRY(exchange_loads(j, error));
     }
     GR_ASSERT(row == n);
-    rc = gr_joint_agree(j, GRAFT_OK, error);
-done:
-    return rc;
+    return gr_joint_agree(j, GRAFT_OK, error);
 }
 
 /* One rank after the other moves vertices, and all ranks receive the loads. The number of moves is the sum over
@@ -278,7 +268,6 @@ done:
 static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *error)
 {
     const uint64_t bytes = (uint64_t)j->loads.parts * GR_SHARES * sizeof *j->loads.has;
-    int32_t        rc = GRAFT_OK;
 
     for (int32_t turn = 0; turn < j->comm->n_ranks; turn++) {
         if (turn == j->comm->rank) *moves = gr_loads_relieve_pass(&j->loads, &j->slice, j->owner);
@@ -288,15 +277,12 @@ static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *
     GR_TRY(gr_comm_sum_i64(j->comm, moves, 1, error));
     begin_exchange(j);
     GR_TRY(exchange_owners(j, 0, 1, error));
-    rc = gr_comm_agree(j->comm, GRAFT_OK, error);
-done:
-    return rc;
+    return gr_comm_agree(j->comm, GRAFT_OK, error);
 }
 
 int32_t gr_joint_relieve(struct gr_joint *j, graft_error *error)
 {
     int64_t moves = 1;
-    int32_t rc = GRAFT_OK;
 
     if (j->comm == NULL) {
         gr_loads_relieve(&j->loads, &j->slice, j->owner);
@@ -306,6 +292,5 @@ int32_t gr_joint_relieve(struct gr_joint *j, graft_error *error)
     for (int pass = 0; pass < GR_RELIEVE_PASSES && moves > 0 && gr_loads_exceed(&j->loads); pass++)
         GR_TRY(relieve_in_turn(j, &moves, error));
     j->loads.scale = j->scale;
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -4,8 +4,7 @@
  * Within a block a rank does not know what the others assign. It assumes that they add to every part at its own rate,
  * in proportion to the sizes of the slices, so that all ranks together do not overfill a part.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_JOINT_H
-#define GR_PARTITION_JOINT_H
+#pragma once
 
 #include "comm/route.h"
 #include "partition/loads.h"
@@ -56,5 +55,3 @@ int32_t gr_joint_agree(const struct gr_joint *joint, int32_t rc, graft_error *er
 
 /** Add numbers over all ranks. Collective. \return OK; ERR_PEER. */
 int32_t gr_joint_sum(const struct gr_joint *joint, int64_t *values, int64_t count, graft_error *error);
-
-#endif

@@ -86,12 +86,12 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
     loads->parts = parts;
     loads->scale = 1;
     loads->leaves = (int32_t)leaves;
-    GR_TRY(GR_NEW(context, loads->has, (int64_t)parts * GR_SHARES, error));
-    GR_TRY(GR_NEW(context, loads->own, (int64_t)parts * GR_SHARES, error));
-    GR_TRY(GR_NEW(context, loads->level, parts, error));
-    GR_TRY(GR_NEW(context, loads->winner, 2 * leaves, error));
-    GR_TRY(GR_NEW(context, loads->count, parts, error));
-    GR_TRY(GR_NEW(context, loads->touched, parts, error));
+    GR_TRY_DONE(GR_NEW(context, loads->has, (int64_t)parts * GR_SHARES, error));
+    GR_TRY_DONE(GR_NEW(context, loads->own, (int64_t)parts * GR_SHARES, error));
+    GR_TRY_DONE(GR_NEW(context, loads->level, parts, error));
+    GR_TRY_DONE(GR_NEW(context, loads->winner, 2 * leaves, error));
+    GR_TRY_DONE(GR_NEW(context, loads->count, parts, error));
+    GR_TRY_DONE(GR_NEW(context, loads->touched, parts, error));
     memcpy(loads->total, total, sizeof loads->total);
     gr_loads_limit(loads, GR_PARTITION_LIMIT);
 done:

@@ -1,7 +1,6 @@
 /* The loads of parts: present and allowed amounts of every quantity in each part, and the part with the least load.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_LOADS_H
-#define GR_PARTITION_LOADS_H
+#pragma once
 
 #include "partition/partition.h"
 
@@ -67,5 +66,3 @@ void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int3
 
 /** One of these passes. \return the number of vertices moved */
 int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
-
-#endif

@@ -26,10 +26,10 @@ static int32_t cut_counter_init(const graft_context *context, struct cut_counter
     int32_t        rc;
 
     memset(count, 0, sizeof *count);
-    GR_TRY(GR_POOL_NEW(context, &count->pool, count->begin, (int64_t)parts + 2, error));
-    GR_TRY(GR_POOL_NEW(context, &count->pool, count->row, n_rows, error));
-    GR_TRY(GR_POOL_NEW(context, &count->pool, count->source, slice->rows->n_cols, error));
-    GR_TRY(GR_POOL_NEW(context, &count->pool, count->sender, parts, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->begin, (int64_t)parts + 2, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->row, n_rows, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->source, slice->rows->n_cols, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->sender, parts, error));
     for (int64_t row = 0; row < n_rows; row++) count->begin[mine[row] + 2]++;
     for (int32_t part = 0; part < parts; part++) count->begin[part + 2] += count->begin[part + 1];
     for (int64_t row = 0; row < n_rows; row++) count->row[count->begin[mine[row] + 1]++] = row;
@@ -101,10 +101,10 @@ int32_t gr_partition_measure_init(const graft_context *context, struct gr_partit
     struct cut_counter          count = { 0 };
     int32_t                     rc;
 
-    GR_TRY(GR_NEW(context, made.part, parts, error));
-    GR_TRY(GR_NEW(context, made.post_rows, (int64_t)parts * parts, error));
-    GR_TRY(GR_NEW(context, made.pre_rows, (int64_t)parts * parts, error));
-    GR_TRY(cut_counter_init(context, &count, slice, parts, owner, error));
+    GR_TRY_DONE(GR_NEW(context, made.part, parts, error));
+    GR_TRY_DONE(GR_NEW(context, made.post_rows, (int64_t)parts * parts, error));
+    GR_TRY_DONE(GR_NEW(context, made.pre_rows, (int64_t)parts * parts, error));
+    GR_TRY_DONE(cut_counter_init(context, &count, slice, parts, owner, error));
     for (int64_t i = 0; i < slice->rows->n_rows; i++) count_row(&made, &count, slice, count.row[i], owner);
     sum_pairs(&made);
     for (int k = 0; k < GR_SHARES; k++) made.imbalance[k] = imbalance_of(&made, k);

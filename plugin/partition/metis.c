@@ -215,13 +215,13 @@ int32_t gr_partition_metis(const struct gr_partition_input *input, int32_t *owne
     int32_t                rc;
 
     GR_ASSERT(slice->first == 0 && n == slice->rows->n_cols);
-    GR_TRY(check_vertices(n, gr_csr_entries(slice->rows), error));
+    GR_TRY_DONE(check_vertices(n, gr_csr_entries(slice->rows), error));
     answer = gr_new(context, bytes, 1, "answer of metis", error);
     if (answer == NULL) return GRAFT_ERR_NOMEM;
-    GR_TRY(run_metis(context, &words, answer, bytes, input->meanwhile, &exit_code, error));
-    GR_TRY(check_answer_head(answer, n, error));
-    GR_TRY(check_owners_of(answer, n, parts, error));
-    GR_TRY(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
+    GR_TRY_DONE(run_metis(context, &words, answer, bytes, input->meanwhile, &exit_code, error));
+    GR_TRY_DONE(check_answer_head(answer, n, error));
+    GR_TRY_DONE(check_owners_of(answer, n, parts, error));
+    GR_TRY_DONE(gr_partition_repair(context, slice, parts, answer->owner, &moved, error));
     if (moved > 0)
         gr_log(context, GRAFT_LOG_INFO, "partition by METIS: %lld vertices moved for balance", (long long)moved);
     memcpy(owner, answer->owner, (size_t)n * sizeof *owner);

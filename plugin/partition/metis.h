@@ -1,7 +1,6 @@
 /* Method metis: METIS in a separate process.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_METIS_H
-#define GR_PARTITION_METIS_H
+#pragma once
 
 #include "partition/child.h"
 #include "partition/partition.h"
@@ -27,5 +26,3 @@ static inline int gr_metis_is_asked(int64_t n_vertices, int64_t n_edges)
 /** The bytes of a partition of the whole graph on the machine of rank 0, for ranks and program, without allocations of
  *  METIS; see graft_graph.h. */
 double gr_metis_bytes(int64_t n_vertices, int64_t n_edges);
-
-#endif

@@ -1,7 +1,6 @@
 /* The options of partitions.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_OPTIONS_H
-#define GR_PARTITION_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -45,5 +44,3 @@ static inline const struct gr_partition_options *gr_partition_options(const graf
 {
     return gr_options_of(&context->options, &gr_partition_option_table);
 }
-
-#endif

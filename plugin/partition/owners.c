@@ -36,13 +36,9 @@ static uint32_t crc_of(struct head head, const int32_t *owner)
 
 static int32_t write_owners(struct gr_output *output, const struct head *head, const int32_t *owner, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_output_write(output, head, sizeof *head, error));
     GR_TRY(gr_output_write(output, owner, head->n_vertices * (int64_t)sizeof *owner, error));
-    rc = gr_output_end(output, NULL, error);
-done:
-    return rc;
+    return gr_output_end(output, NULL, error);
 }
 
 static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts, graft_error *error)
@@ -87,8 +83,7 @@ int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *
 /* gr_file_close() is always required. */
 static int32_t open_owners(struct gr_file *file, const char *path, struct head *head, graft_error *error)
 {
-    char    shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
-    int32_t rc = GRAFT_OK;
+    char shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];
 
     gr_file_show_path(shown, path);
     GR_TRY(gr_file_open(file, AT_FDCWD, path, shown, error));
@@ -100,8 +95,7 @@ static int32_t open_owners(struct gr_file *file, const char *path, struct head *
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is not a partition: it begins with '%s', expected '%s'",
                        file->name, gr_file_quote(quoted, head->magic, sizeof magic),
                        gr_file_quote(expected, magic, sizeof magic));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Check the head before memory for the rest is allocated. */
@@ -168,12 +162,12 @@ int32_t gr_owners_read(const graft_context *context, const char *path, const str
     struct head    head;
     int32_t       *read = NULL, rc;
 
-    GR_TRY(open_owners(&file, path, &head, error));
-    GR_TRY(check_head(&file, &head, error));
-    GR_TRY(GR_NEW(context, read, head.n_vertices, error));
-    GR_TRY(read_owners(&file, &head, read, error));
-    GR_TRY(check_same_graph(&file, &head, graph, parts, error));
-    GR_TRY(check_owners(&file, &head, read, error));
+    GR_TRY_DONE(open_owners(&file, path, &head, error));
+    GR_TRY_DONE(check_head(&file, &head, error));
+    GR_TRY_DONE(GR_NEW(context, read, head.n_vertices, error));
+    GR_TRY_DONE(read_owners(&file, &head, read, error));
+    GR_TRY_DONE(check_same_graph(&file, &head, graph, parts, error));
+    GR_TRY_DONE(check_owners(&file, &head, read, error));
     memcpy(owner, read, (size_t)head.n_vertices * sizeof *owner);
 done:
     gr_file_close(&file);

@@ -8,8 +8,7 @@
  *     int32   owner[vertices], each from 0 to parts-1
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_OWNERS_H
-#define GR_PARTITION_OWNERS_H
+#pragma once
 
 #include "base/context.h"
 
@@ -36,5 +35,3 @@ int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *
  *         another graph or another number of parts, more parts than vertices, an owner out of range. */
 int32_t gr_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
                        int32_t parts, int32_t *owner, graft_error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * A process may have only the rows of a slice of the vertices. Then it assigns its own vertices. Methods block and hash
  * do so alone; stream together with the ranks that have the other slices.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_PARTITION_H
-#define GR_PARTITION_PARTITION_H
+#pragma once
 
 #include "graph/csr.h"
 #include "partition/options.h"
@@ -129,5 +128,3 @@ struct gr_partition_cost {
 /** The predicted seconds of an epoch: the maximum over the parts of entries + vertices + the larger of the rows sent
  *  and received, because both directions of the network work at once. */
 double gr_partition_seconds(const struct gr_partition_measure *measure, const struct gr_partition_cost *cost);
-
-#endif

@@ -49,7 +49,6 @@ static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best,
 {
     const size_t bytes = (size_t)joint->slice.rows->n_rows * sizeof *best;
     int64_t      cut, gain;
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_joint_cut(joint, &cut, error));
     *done = (struct gr_refinement){ .cut_before = cut, .cut = cut };
@@ -65,8 +64,7 @@ static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best,
         memcpy(best, joint->owner, bytes);
     }
     memcpy(joint->owner, best, bytes);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done, graft_error *error)
@@ -74,7 +72,7 @@ int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refin
     int32_t *best = NULL, rc;
 
     rc = GR_NEW(joint->context, best, joint->slice.rows->n_rows, error);
-    GR_TRY(gr_joint_agree(joint, rc, error));
+    GR_TRY_DONE(gr_joint_agree(joint, rc, error));
     rc = run_rounds(joint, rounds, best, done, error);
 done:
     gr_free(joint->context, best);
@@ -88,9 +86,9 @@ int32_t gr_partition_refine(const struct gr_partition_input *input, int64_t roun
     struct gr_joint      joint;
     int32_t              rc;
 
-    GR_TRY(gr_joint_init(&joint, input, error));
-    GR_TRY(gr_joint_assign(&joint, mine, error));
-    GR_TRY(gr_refine_rounds(&joint, rounds, &done, error));
+    GR_TRY_DONE(gr_joint_init(&joint, input, error));
+    GR_TRY_DONE(gr_joint_assign(&joint, mine, error));
+    GR_TRY_DONE(gr_refine_rounds(&joint, rounds, &done, error));
     memcpy(mine, joint.owner, (size_t)joint.slice.rows->n_rows * sizeof *mine);
     *refinement = done;
 done:

@@ -1,7 +1,6 @@
 /* Refinement of a partition, by any method, over the ranks that have the slices.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_PARTITION_REFINE_H
-#define GR_PARTITION_REFINE_H
+#pragma once
 
 #include "partition/joint.h"
 
@@ -25,5 +24,3 @@ int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refin
  *         failure. Memory as method stream, and 4 bytes per row. */
 int32_t gr_partition_refine(const struct gr_partition_input *input, int64_t rounds, int32_t *mine,
                             struct gr_refinement *refinement, graft_error *error);
-
-#endif

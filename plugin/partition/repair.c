@@ -60,8 +60,8 @@ int32_t gr_partition_repair(const graft_context *context, const struct gr_slice 
     struct gr_loads loads = { 0 };
 
     gr_slice_total(slice, total);
-    GR_TRY(GR_NEW(context, was, n_rows, error));
-    GR_TRY(gr_loads_init(context, &loads, total, parts, error));
+    GR_TRY_DONE(GR_NEW(context, was, n_rows, error));
+    GR_TRY_DONE(gr_loads_init(context, &loads, total, parts, error));
     memcpy(was, mine, (size_t)n_rows * sizeof *was);
     place_all(&loads, slice, mine);
     fill_empty(&loads, slice, mine);

@@ -46,15 +46,15 @@ int32_t gr_partition_stream(const struct gr_partition_input *input, int32_t *min
     struct gr_joint      joint;
     int32_t              rc;
 
-    GR_TRY(gr_joint_init(&joint, input, error));
+    GR_TRY_DONE(gr_joint_init(&joint, input, error));
     if (joint.comm != NULL) gr_loads_limit(&joint.loads, 1);
     for (int pass = 0; pass < PASSES; pass++) {
         gr_loads_clear(&joint.loads);
-        GR_TRY(gr_joint_pass(&joint, assign_vertex, error));
+        GR_TRY_DONE(gr_joint_pass(&joint, assign_vertex, error));
     }
     if (joint.comm != NULL) gr_loads_limit(&joint.loads, GR_PARTITION_LIMIT);
-    GR_TRY(gr_joint_relieve(&joint, error));
-    if (joint.comm != NULL) GR_TRY(gr_refine_rounds(&joint, ROUNDS, &done, error));
+    GR_TRY_DONE(gr_joint_relieve(&joint, error));
+    if (joint.comm != NULL) GR_TRY_DONE(gr_refine_rounds(&joint, ROUNDS, &done, error));
     memcpy(mine, joint.owner, (size_t)joint.slice.rows->n_rows * sizeof *mine);
 done:
     gr_joint_fini(&joint);

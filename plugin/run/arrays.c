@@ -52,7 +52,7 @@ static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacit
     gr_budget_init(budget, s->context, s->budget.limit);
     budget->limit -= gr_budget_total(&s->budget) + used;
     gr_run_plan(&s->run, budget, capacity);
-    GR_TRY(gr_budget_check_plan(budget, "", error));
+    GR_TRY_DONE(gr_budget_check_plan(budget, "", error));
     rc = gr_run_init(&s->run, budget, capacity, error);
     charge(s, 1);
 done:
@@ -65,13 +65,11 @@ static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input *input = &s->run.input;
     const graft_dense      x = gr_dense_view(input->x, input->type, s->data.n, s->model.config.width[0], input->stride);
-    int32_t                rc = GRAFT_OK;
 
     if (s->data.features_checked || input->x == NULL || !gr_setup_reads_rows(s)) return GRAFT_OK;
     GR_TRY(gr_dataset_check_features(&x, 0, s->run.threads, error));
     s->data.features_checked = 1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Features of another type as floats, which batches make of their own rows only. */
@@ -83,7 +81,7 @@ static int32_t widen_features(struct gr_setup *s, graft_error *error)
     int32_t          rc = GRAFT_OK;
 
     if (input->x == NULL || input->type == GRAFT_F32) return GRAFT_OK;
-    GR_TRY(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->data.n * width, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(&s->arrays->budget, GR_USE_FEATURES, x, s->data.n * width, error));
     charge(s, 1);
     gr_dataset_widen(&s->data.features, NULL, s->data.n, 0, s->run.threads, x);
     s->arrays->features = x;
@@ -143,7 +141,6 @@ int32_t gr_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, i
 {
     struct gr_capacity *most = &s->arrays->most, wanted = *most;
     int                 grew = 0;
-    int32_t             rc = GRAFT_OK;
 
     for (int32_t l = 0; l < s->model.config.n_layers; l++) {
         const int has_gradient = l > 0 || s->model.config.kind->wide_gradient;
@@ -159,6 +156,5 @@ int32_t gr_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, i
     wanted.reads_history = gr_setup_has_history(s);
     GR_TRY(make_arrays(s, &wanted, used, error));
     *most = wanted;
-done:
-    return rc;
+    return GRAFT_OK;
 }

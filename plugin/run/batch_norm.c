@@ -46,7 +46,6 @@ static int32_t find_statistics(struct gr_run *run, const struct gr_activations *
     const double       here = (double)rows->n;
     const float *const near = a->layer->running_mean->value;
     double *const mean = run->space.column_sums, *const squares = mean + width;
-    int32_t rc = GRAFT_OK;
 
     sum_columns(run, rows, NULL, mean);
     for (int64_t j = 0; j < width; j++) mean[j] /= fmax(here, 1);
@@ -67,8 +66,7 @@ static int32_t find_statistics(struct gr_run *run, const struct gr_activations *
         squares[j] -= *n * far * far;
         if (squares[j] < 0) squares[j] = 0; /* by rounding */
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
@@ -76,8 +74,7 @@ int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a
 {
     const int64_t       width = rows->width;
     const double *const mean = run->space.column_sums, *const squares = mean + width;
-    double  n = 1;
-    int32_t rc = GRAFT_OK;
+    double n = 1;
 
     GR_TRY(find_statistics(run, a, rows, &n, error));
     for (int64_t j = 0; j < width; j++) {
@@ -88,8 +85,7 @@ int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a
     }
     rows->has_z = 1;
     gr_layer_rows_forward(run, rows);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_batch_norm_take_running(const struct gr_activations *a)
@@ -109,8 +105,7 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     struct gr_rows_columns_backward columns = {
         .rows = rows, .mean_g = sums + width, .mean_gx = sums, .g = gradient->g
     };
-    double  begin;
-    int32_t rc = GRAFT_OK;
+    double begin;
 
     /* The sums of gain and shift follow the sums of bias. */
     gr_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
@@ -125,6 +120,5 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     begin = gr_profile_begin(&run->profile);
     gr_rows_columns_backward(&columns);
     gr_profile_end(&run->profile, "rows", begin, 12 * (double)rows->n * (double)width, 0);
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -135,7 +135,6 @@ static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
     struct gr_stored *stored = &s->arrays->stored[l];
     const char       *folder = folder_of(s);
     const int64_t     count = whole_block(s, l)->n_dst * s->model.layers[l].out;
-    int32_t           rc = GRAFT_OK;
 
     if (folder != NULL) {
         GR_TRY(gr_scratch_init(&stored->file, folder, stored_bytes(s, l), error));
@@ -147,8 +146,7 @@ static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
     GR_TRY(GR_NEW(s->context, stored->memory, count, error));
     gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, gr_bytes(stored->memory));
     stored->x = stored->memory;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t keep_block(const struct gr_stored *stored, int64_t first, const float *x, int64_t count,
@@ -197,7 +195,6 @@ static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_bl
     const int64_t                 first = whole->a->csr.row_ptr[begin];
     graft_csr                     csr = { .size = sizeof csr, .index_type = GRAFT_I32 };
     float                        *right;
-    int32_t                       rc = GRAFT_OK;
 
     csr.n_rows = block->n_dst;
     csr.n_cols = block->n_src = block->n_seen = layer.n_src;
@@ -215,16 +212,13 @@ static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_bl
         for (int64_t i = 0; i < block->n_src; i++) right[i] = whole->right[p->vertex[i]];
         block->right = right;
     }
-    rc = gr_matrix_create(p->s->context, &csr, &block->a, error);
-done:
-    return rc;
+    return gr_matrix_create(p->s->context, &csr, &block->a, error);
 }
 
 /* Let the first layer read the features of the sources. */
 static int32_t give_features(struct pass *p, const struct gr_block *block, graft_error *error)
 {
     struct gr_input *input = &p->s->run.input;
-    int32_t          rc = GRAFT_OK;
 
     if (p->input.x == NULL)
         return gr_setup_sparse_block(p->s, &p->of_block, p->vertex, block->n_src, block->n_dst, error);
@@ -232,8 +226,7 @@ static int32_t give_features(struct pass *p, const struct gr_block *block, graft
     input->x = p->features;
     input->type = GRAFT_F32;
     input->stride = p->s->model.config.width[0];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Let layer l read the outputs of layer k for the sources. */
@@ -266,13 +259,13 @@ static int32_t run_block(struct pass *p, int32_t l, int64_t begin, int64_t end, 
 
     for (int64_t v = begin; v < end; v++) p->seeds[v - begin] = v;
     p->vertex = p->seeds;
-    if (has_edges(s, l)) GR_TRY(find_sources(p, l, end - begin, error));
-    if (has_edges(s, l)) GR_TRY(give_edges(p, l, begin, &block, error));
-    if (l == 0) GR_TRY(give_features(p, &block, error));
+    if (has_edges(s, l)) GR_TRY_DONE(find_sources(p, l, end - begin, error));
+    if (has_edges(s, l)) GR_TRY_DONE(give_edges(p, l, begin, &block, error));
+    if (l == 0) GR_TRY_DONE(give_features(p, &block, error));
     for (int32_t k = 0; k < l; k++)
         if (gr_config_reads(&s->model.config, l, k)) give_outputs(p, &block, begin, k);
     gr_profile_end_alone(&s->run.profile, "gather", start);
-    GR_TRY(gr_run_layer(&s->run, l, &block, error));
+    GR_TRY_DONE(gr_run_layer(&s->run, l, &block, error));
     rc = keep_block(&s->arrays->stored[l], begin * a->layer->out, l + 1 < s->model.config.n_layers ? a->output : a->z,
                     block.n_dst * a->layer->out, error);
 done:
@@ -299,7 +292,6 @@ static int32_t begin_layer(struct pass *p, int32_t l, graft_error *error)
 {
     struct gr_setup *s = p->s;
     const int64_t    width = s->model.config.width[0];
-    int32_t          rc = GRAFT_OK;
 
     GR_TRY(new_stored(s, l, error));
     begin_budget(p, &p->of_layer, &s->arrays->budget);
@@ -309,8 +301,7 @@ static int32_t begin_layer(struct pass *p, int32_t l, graft_error *error)
         if (gr_config_reads(&s->model.config, l, k))
             GR_TRY(GR_BUDGET_NEW(&p->of_layer, GR_USE_ACTIVATIONS, p->rows[k],
                                  p->sizes.sources * s->model.layers[k].out, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t run_layer(struct pass *p, int32_t l, graft_error *error)
@@ -338,7 +329,6 @@ static int32_t run_layers(struct pass *p, graft_error *error)
     struct gr_setup   *s = p->s;
     struct gr_capacity capacity = gr_capacity_of(s);
     const int32_t      last = s->model.config.n_layers - 1;
-    int32_t            rc = GRAFT_OK;
 
     capacity.rows = p->sizes.rows;
     capacity.seen = p->sizes.sources;
@@ -351,8 +341,7 @@ static int32_t run_layers(struct pass *p, graft_error *error)
     for (int32_t l = 0; l <= last; l++) GR_TRY(run_layer(p, l, error));
     s->run.layers[last].z = (float *)(uintptr_t)s->arrays->stored[last].x;
     s->data.features_checked = 1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A struct of this size is too large for the stack of a thread of the host. */
@@ -362,7 +351,7 @@ int32_t gr_by_rows_forward(struct gr_setup *s, graft_error *error)
     struct pass          *p = NULL;
     int32_t               rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(s->context, p, 1, error));
+    GR_TRY_DONE(GR_NEW(s->context, p, 1, error));
     p->s = s;
     p->input = input;
     p->sizes = find_sizes(s);

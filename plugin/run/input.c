@@ -47,8 +47,6 @@ static int32_t check_merged_values(const struct gr_csr *x, int64_t row, int64_t 
 
 static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_t *place, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int64_t row = 0; row < s->data.n; row++) {
         const int64_t begin = x->row_ptr[row];
 
@@ -57,8 +55,7 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
         if (s->model.config.data.normalize_features)
             gr_dataset_normalize((float *)x->values + begin, x->row_ptr[row + 1] - begin);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
@@ -76,7 +73,7 @@ static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_erro
     }
     place_bytes = gr_block_bytes(given->n_cols, sizeof *place);
     bytes = place_bytes + gr_csr_copy_bytes(&like, given->n_rows, gr_csr_entries(given));
-    GR_TRY(gr_budget_borrow(&s->budget, bytes, "features (sparse, in another order)", error));
+    GR_TRY_DONE(gr_budget_borrow(&s->budget, bytes, "features (sparse, in another order)", error));
     rc = GR_NEW(s->context, place, given->n_cols, error);
     if (rc == GRAFT_OK)
         rc = gr_csr_init(s->context, x, &like, given->n_rows, given->n_cols, gr_csr_entries(given), error);
@@ -126,14 +123,12 @@ static void set_input(struct gr_setup *s, const void *x, graft_dtype type, int64
 
 static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_error *error)
 {
-    float  *x = NULL;
-    int32_t rc = GRAFT_OK;
+    float *x = NULL;
 
     GR_TRY(new_dense(s, &x, error));
     fill_dense(s, sparse, x);
     set_input(s, x, GRAFT_F32, s->model.config.width[0]);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_input_expect(struct gr_setup *s, int sparse)
@@ -151,10 +146,10 @@ static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
     int32_t       rc = GRAFT_OK;
     int           stays;
 
-    GR_TRY(gr_strategy_agree(s->run.strategy, read_host_sparse(s, &sparse, error), error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, read_host_sparse(s, &sparse, error), error));
     gr_input_expect(s, 0); /* The plan assumed it; now it is decided. */
     stays = gr_setup_sparse_is_better(s, &sparse.view);
-    GR_TRY(gr_strategy_any(s->run.strategy, &stays, error));
+    GR_TRY_DONE(gr_strategy_any(s->run.strategy, &stays, error));
     gr_input_expect(s, stays);
     rc = stays ? gr_setup_sparse_init(s, &sparse, error) : make_dense(s, &sparse.view, error);
     rc = gr_strategy_agree(s->run.strategy, rc, error);
@@ -206,11 +201,11 @@ int32_t gr_setup_sparse_refresh(struct gr_setup *s, const graft_csr *given, graf
     struct gr_csr owned = { 0 }, x = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    if (s->data.over != NULL) GR_TRY(gr_dataset_send_sparse(&s->data, given, 0, &owned, error));
+    if (s->data.over != NULL) GR_TRY_DONE(gr_dataset_send_sparse(&s->data, given, 0, &owned, error));
     s->data.sparse_features = s->data.over != NULL ? owned.view : *given;
     rc = read_host_sparse(s, &x, error);
     if (rc == GRAFT_OK) rc = check_same_entries(s, &x.view, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     put_sparse(s, &x.view);
     if (s->data.over == NULL) after = *given;
 done:
@@ -254,8 +249,7 @@ int32_t gr_setup_take_features(const struct gr_setup *s, const struct gr_input *
 
 static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
 {
-    float  *x = NULL;
-    int32_t rc = GRAFT_OK;
+    float *x = NULL;
 
     if (gr_features_are_copied(s)) {
         GR_TRY(new_dense(s, &x, error));
@@ -263,8 +257,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
     }
     gr_setup_features_refresh(s);
     if (s->data.over != NULL && x != NULL) gr_dataset_drop_features(&s->data, &s->data.owned);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t init_dropped(struct gr_setup *s, graft_error *error)
@@ -277,11 +270,7 @@ static int32_t init_dropped(struct gr_setup *s, graft_error *error)
 
 int32_t gr_setup_features_init(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (s->data.given.features == NULL) GR_TRY(init_from_sparse(s, error));
     else GR_TRY(gr_strategy_agree(s->run.strategy, init_from_dense(s, error), error));
-    rc = gr_strategy_agree(s->run.strategy, init_dropped(s, error), error);
-done:
-    return rc;
+    return gr_strategy_agree(s->run.strategy, init_dropped(s, error), error);
 }

@@ -3,8 +3,7 @@
  * input.c   in the order of the derived graph, and each row divided by its sum if an option asks for it
  * sparse.c  sparse features, which stay sparse or are made dense
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_INPUT_H
-#define GR_RUN_INPUT_H
+#pragma once
 
 #include "run/setup.h"
 
@@ -35,5 +34,3 @@ int32_t gr_setup_sparse_rows(struct gr_setup *setup, struct gr_budget *budget, c
 /** The same for evaluations. */
 int32_t gr_setup_sparse_block(struct gr_setup *setup, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
                               int64_t n_dst, graft_error *error);
-
-#endif

@@ -260,7 +260,6 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
 {
     const struct work_space work = work_of(run, capacity);
     struct gr_space        *space = &run->space;
-    int32_t                 rc = GRAFT_OK;
 
     for (int which = 0; shape_of(run, which) != NULL; which++) GR_TRY(make_array(run, budget, which, error));
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
@@ -279,7 +278,5 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     space->n_column_sums = work.column_sums;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->column_sums, work.column_sums, error));
     if (gr_workers_wanted(run, capacity)) GR_TRY(gr_workers_init(run, budget, work.chunks, work.partial, error));
-    rc = gr_labels_init(run, budget, capacity, error);
-done:
-    return rc;
+    return gr_labels_init(run, budget, capacity, error);
 }

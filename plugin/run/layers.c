@@ -80,7 +80,6 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     const struct gr_activations *a = &run->layers[l];
     const int                    batch = gr_has_batch_norm(run, a->layer);
     struct gr_rows               rows = rows_after(run, l), z = rows;
-    int32_t                      rc = GRAFT_OK;
 
     enter_layer(run, l);
     if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
@@ -90,8 +89,7 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     GR_TRY(layer_step(run, l, GR_STEP_Z, &z, error));
     if (batch && gr_is_training(run)) GR_TRY(gr_batch_norm_forward(run, a, &rows, error));
     if (a->layer->adds_input) add_input(run, l);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Recompute the arrays of layer l that later layers have overwritten. H, the bits of kept elements, mean and deviation
@@ -100,14 +98,12 @@ static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error
 {
     const struct gr_activations *a = &run->layers[l];
     struct gr_rows               rows = rows_after(run, l);
-    int32_t                      rc = GRAFT_OK;
 
     rows.h = NULL;
     if (a->shared[GR_STEP_BEGIN] && run->holder[GR_STEP_BEGIN] != l)
         GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
-    if (a->shared[GR_STEP_Z] && run->holder[GR_STEP_Z] != l) rc = layer_step(run, l, GR_STEP_Z, &rows, error);
-done:
-    return rc;
+    if (a->shared[GR_STEP_Z] && run->holder[GR_STEP_Z] != l) return layer_step(run, l, GR_STEP_Z, &rows, error);
+    return GRAFT_OK;
 }
 
 static void enter_pass(struct gr_run *run, int32_t pass)
@@ -134,11 +130,11 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (gr_is_training(run) && config->input_dropout > 0) gr_run_drop_input(run, blocks[0]);
-    if (gr_propagates(run)) GR_TRY(gr_labels_begin(run, gr_is_training(run), error));
+    if (gr_propagates(run)) GR_TRY_DONE(gr_labels_begin(run, gr_is_training(run), error));
     gr_workers_begin(run);
     for (int32_t l = 0; l < config->n_layers; l++) {
-        GR_TRY(check_step(run, error));
-        GR_TRY(layer_forward(run, l, error));
+        GR_TRY_DONE(check_step(run, error));
+        GR_TRY_DONE(layer_forward(run, l, error));
     }
     enter_layer(run, -1);
 done:
@@ -209,18 +205,18 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
         float *const           to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
-        GR_TRY(check_step(run, error));
-        GR_TRY(layer_recompute(run, l, error));
+        GR_TRY_DONE(check_step(run, error));
+        GR_TRY_DONE(layer_recompute(run, l, error));
         if (a->layer->adds_input) keep_rows(run, a, g, run->space.residual);
         if (has_pass) gr_layer_rows_backward(run, &pass);
-        if (gr_has_batch_norm(run, a->layer)) GR_TRY(gr_batch_norm_backward(run, &pass, error));
+        if (gr_has_batch_norm(run, a->layer)) GR_TRY_DONE(gr_batch_norm_backward(run, &pass, error));
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
         /* With recompute, the layer below must first recompute arrays for its pass, which would overwrite arrays of
          * this layer. */
         run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
-        GR_TRY(config->kind->backward(run, a, gr_run_input(run, l), g,
-                                      gr_config_jumps(config, l) ? run->space.jumped : to, error));
+        GR_TRY_DONE(config->kind->backward(run, a, gr_run_input(run, l), g,
+                                           gr_config_jumps(config, l) ? run->space.jumped : to, error));
         add_other_gradients(run, l, to);
         dx = g;
         g = to;
@@ -240,13 +236,10 @@ int32_t gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, do
 {
     const int64_t rows = blocks[gr_run_config(run)->n_layers - 1]->n_dst;
     double        begin;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(gr_run_forward(run, GRAFT_PASS_FORWARD, blocks, error));
     begin = gr_profile_begin(&run->profile);
     *loss = gr_loss_gradient(run, rows, gr_run_logits(run), run->space.gradient[0]);
     gr_profile_end(&run->profile, "loss", begin, 8 * (double)rows * (double)run->targets.n_classes, 0);
-    rc = gr_run_backward(run, error);
-done:
-    return rc;
+    return gr_run_backward(run, error);
 }

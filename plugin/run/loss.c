@@ -112,7 +112,6 @@ static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *s
 {
     const int64_t n = targets->n_classes;
     double *const weight = targets->class_weight;
-    int32_t       rc = GRAFT_OK;
 
     memset(weight, 0, (uint64_t)n * sizeof *weight);
     for (int64_t v = 0; v < targets->n; v++)
@@ -125,14 +124,12 @@ static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *s
         if (count > 0) weight[c] = (double)targets->n_train / ((double)n * count);
         targets->loss_weight += weight[c] * count;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
 {
-    double  counts[2] = { 0 }; /* exact to 2^53 */
-    int32_t rc = GRAFT_OK;
+    double counts[2] = { 0 }; /* exact to 2^53 */
 
     for (int64_t v = 0; v < targets->n; v++) {
         if (!gr_is_trained(targets, v)) continue;
@@ -142,9 +139,8 @@ int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strateg
     GR_TRY(gr_strategy_sum(strategy, counts, 2, error));
     targets->n_train = (int64_t)counts[0];
     targets->loss_weight = counts[1];
-    if (targets->class_weight != NULL) rc = balance_classes(targets, strategy, error);
-done:
-    return rc;
+    if (targets->class_weight != NULL) return balance_classes(targets, strategy, error);
+    return GRAFT_OK;
 }
 
 void gr_metrics_clear(graft_metrics *m)
@@ -238,7 +234,6 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     double                   counts[3][COUNTS] = { { 0 } };
     double *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
     double *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
-    int32_t rc = GRAFT_OK;
 
     gr_metrics_clear(metrics);
     if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, is_finite, error);
@@ -252,6 +247,5 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
         *accuracy[s] = counts[s][OF_ALL] > 0 ? counts[s][RIGHT] / counts[s][OF_ALL] : (double)NAN;
         *loss[s] = counts[s][WEIGHT] > 0 ? counts[s][LOSS] / counts[s][WEIGHT] : (double)NAN;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -1,7 +1,6 @@
 /* Losses and metrics of classes, and of float targets (regression.c).
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_LOSS_H
-#define GR_RUN_LOSS_H
+#pragma once
 
 #include "model/run.h"
 
@@ -25,5 +24,3 @@ int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_me
                               graft_error *error);
 /** Sums that gr_regression_measure() makes for each split, in each chunk of rows and in total. */
 int64_t gr_regression_sums(int64_t columns);
-
-#endif

@@ -4,8 +4,7 @@
  * arrays.c  arrays of the layers for batches, and for evaluations between them
  * by_rows.c evaluations and predictions in blocks of rows
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_MEMORY_H
-#define GR_RUN_MEMORY_H
+#pragma once
 
 #include "base/scratch.h"
 #include "run/setup.h"
@@ -69,5 +68,3 @@ static inline int32_t gr_spans_reset(struct gr_setup *setup, graft_error *error)
 }
 /** Bytes of the spans of a step; 0 without option 'profile'. */
 double gr_spans_need(const struct gr_setup *setup);
-
-#endif

@@ -29,15 +29,12 @@ static int32_t check_output(const struct gr_setup *s, const struct gr_outputs *o
 
 int32_t gr_setup_check_outputs(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(check_output(s, o, o->logits, "logits", error));
     GR_TRY(check_output(s, o, o->probabilities, "probabilities", error));
     if (gr_is_regression(&s->model.config) && (o->labels != NULL || o->probabilities != NULL))
         return gr_fail(error, GRAFT_ERR_ARG, "%s are given, but with loss %s there are no classes; expected NULL",
                        o->labels != NULL ? "labels" : "probabilities", gr_loss_name(s->model.config.loss.kind));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Probabilities of one class among all, or of each class separately. */
@@ -82,7 +79,7 @@ static int32_t give_list(const struct gr_setup *s, const struct gr_outputs *o, g
     int64_t      *place = NULL;
     int32_t       rc = GRAFT_OK;
 
-    if (s->derived.row != NULL) GR_TRY(GR_NEW(s->context, place, s->data.n, error));
+    if (s->derived.row != NULL) GR_TRY_DONE(GR_NEW(s->context, place, s->data.n, error));
     for (int64_t i = 0; i < rows && s->derived.row != NULL; i++) place[s->derived.row[i]] = i;
     for (int64_t i = 0; i < o->n; i++) {
         const int64_t row = gr_vertex(place, o->vertices[i]);
@@ -120,11 +117,11 @@ static int32_t give_over_ranks(struct gr_setup *s, const float *logits, const st
     int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(s->data.n == s->data.over->n_owned);
-    GR_TRY(gr_strategy_any(s->run.strategy, &wants_labels, error));
-    GR_TRY(gr_strategy_any(s->run.strategy, &wants_logits, error));
+    GR_TRY_DONE(gr_strategy_any(s->run.strategy, &wants_labels, error));
+    GR_TRY_DONE(gr_strategy_any(s->run.strategy, &wants_logits, error));
     if (wants_labels) rc = rows_init(s, s->data.n, sizeof *o->labels, &labels, error);
     if (wants_logits && rc == GRAFT_OK) rc = rows_init(s, moves ? s->data.n : 0, row_bytes, &rows, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     for (int64_t v = 0; v < s->data.n; v++) {
         const int64_t row = gr_vertex(s->derived.row, v);
 
@@ -132,9 +129,10 @@ static int32_t give_over_ranks(struct gr_setup *s, const float *logits, const st
         if (wants_logits && moves)
             memcpy((float *)rows.owned + row * classes, logits + v * classes, (uint64_t)row_bytes);
     }
-    if (wants_labels) GR_TRY(gr_dataset_return_rows(&s->data, labels.owned, sizeof *o->labels, labels.slice, error));
+    if (wants_labels)
+        GR_TRY_DONE(gr_dataset_return_rows(&s->data, labels.owned, sizeof *o->labels, labels.slice, error));
     if (wants_logits)
-        GR_TRY(gr_dataset_return_rows(&s->data, moves ? rows.owned : logits, row_bytes, rows.slice, error));
+        GR_TRY_DONE(gr_dataset_return_rows(&s->data, moves ? rows.owned : logits, row_bytes, rows.slice, error));
     for (int64_t i = 0; i < output_rows(s, o); i++) {
         const int64_t row = o->vertices != NULL ? o->vertices[i] - gr_dataset_first(&s->data) : i;
 

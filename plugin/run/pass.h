@@ -4,8 +4,7 @@
  * layer_input.c  dropout of features             batch_norm.c    statistics over all vertices
  * jumping.c     the input of the last layer from all hidden layers
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_PASS_H
-#define GR_RUN_PASS_H
+#pragma once
 
 #include "model/run.h"
 #include "nn/rows.h"
@@ -58,5 +57,3 @@ void gr_jumping_join(struct gr_run *run);
 /** Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
  *  `joined`. */
 void gr_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);
-
-#endif

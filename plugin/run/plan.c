@@ -138,7 +138,6 @@ int32_t gr_setup_replan(struct gr_setup *s, graft_error *error)
 int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
-    int32_t                 rc = GRAFT_OK;
 
     gr_input_expect(s, s->data.given.sparse_features != NULL && config->data.sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
@@ -150,7 +149,5 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
     s->derived.whole.n_seen = s->data.n;
     gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));
     gr_budget_plan(&s->budget, GR_USE_GRAPH, graph_bytes(s));
-    rc = gr_setup_replan(s, error);
-done:
-    return rc;
+    return gr_setup_replan(s, error);
 }

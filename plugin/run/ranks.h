@@ -2,8 +2,7 @@
  *
  * ranks_compare.c  what must be equal on all ranks    ranks_memory.c  the least memory of a rank
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_RANKS_H
-#define GR_RUN_RANKS_H
+#pragma once
 
 #include "run/setup.h"
 
@@ -25,5 +24,3 @@ int32_t gr_ranks_compare_data(struct gr_setup *setup, graft_error *error);
  *  \param[out] variant  Of the strategy, by option feature.graph, or because the first does not fit on some rank.
  *  \return OK; ERR_NOMEM, with the same sentence on all ranks. */
 int32_t gr_ranks_check_memory(struct gr_setup *setup, int *variant, graft_error *error);
-
-#endif

@@ -31,12 +31,10 @@ static int32_t settle_loss(struct gr_setup *s, graft_error *error)
     const struct gr_loss_options *options = gr_options_of(s->options, &gr_loss_option_table);
     const int                     has_rows = s->data.over->n_slice > 0;
     int64_t                       loss = has_rows ? s->model.config.loss.kind : GR_LOSS_AUTO;
-    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(gr_comm_max(s->data.over->comm, &loss, 1, error));
     if (!has_rows && options->loss.word == GR_LOSS_AUTO) s->model.config.loss.kind = (enum gr_loss)loss;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
@@ -49,11 +47,7 @@ int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
 
 int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (s->data.over == NULL) return GRAFT_OK;
     if (s->given == NULL) GR_TRY(settle_loss(s, error));
-    rc = compare_data(s, error);
-done:
-    return rc;
+    return compare_data(s, error);
 }

@@ -175,7 +175,6 @@ int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_me
     const struct sums sums = sums_in(total, columns);
     struct pass       pass = { run, outputs, NULL };
     double            known[SPLITS] = { 0 };
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(sum_pass(run, &pass, total, error));
     for (int64_t at = 0; at < SPLITS * columns; at++) {
@@ -186,6 +185,5 @@ int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_me
     GR_TRY(sum_pass(run, &pass, total, error));
     *is_finite = isfinite(sums.loss[0]) && isfinite(sums.loss[1]);
     write_metrics(&sums, mean, known, metrics);
-done:
-    return rc;
+    return GRAFT_OK;
 }

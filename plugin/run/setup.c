@@ -25,8 +25,6 @@
 /* The training vertices of all ranks. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_labels_check(&s->run, error));
     if (s->run.targets.split == NULL) return GRAFT_OK;
     if (s->given == NULL) GR_TRY(gr_strategy_agree(s->run.strategy, gr_loss_init(&s->run, &s->budget, error), error));
@@ -36,8 +34,7 @@ static int32_t count_trained(struct gr_setup *s, graft_error *error)
                        gr_is_regression(&s->model.config) ? "known target" : "label",
                        (long long)s->data.given.n_vertices);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Check that the graph has the edge values that attention with edge features needs; over ranks all ranks know whether
@@ -74,7 +71,6 @@ static int uses_edges(const struct gr_setup *s)
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_run *run = &s->run;
-    int32_t        rc = GRAFT_OK;
 
     gr_budget_init(&s->budget, s->context, 1000000 * gr_base_options(s->context)->memory_limit);
     if (s->data.over != NULL) gr_budget_defer(&s->budget, &s->deferral);
@@ -102,9 +98,7 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
         run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
         gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ .name = "targets" });
     }
-    rc = gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
-done:
-    return rc;
+    return gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
 }
 
 static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
@@ -114,13 +108,11 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
                                            .budget = &s->budget,
                                            .trains = s->given == NULL,
                                            .has_batches = gr_setup_has_batches(s) };
-    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(gr_parallel_choose(&wish, &s->strategy, error));
     s->run.strategy = s->strategy;
     if (s->given != NULL && gr_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Use the weights of the given model, which keeps them. */
@@ -145,7 +137,6 @@ static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_capacity capacity;
-    int32_t            rc = GRAFT_OK;
 
     if (s->given != NULL) borrow_weights(s);
     else GR_TRY(gr_nn_init(&s->model.parameters, &s->budget, s->model.config.seed, error));
@@ -161,8 +152,7 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     GR_TRY(cut_sums(s, &s->derived.whole, s->derived.whole.n_src, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         GR_TRY(cut_sums(s, &s->derived.step[l], s->derived.step[0].n_src, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_setup_use_options(struct gr_setup *s)
@@ -194,8 +184,6 @@ static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
 /* The graph and the features that the model reads, and the blocks of its layers. */
 static int32_t derive(struct gr_setup *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     s->derived.wish = gr_setup_wish(s);
     if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
     GR_TRY(gr_derived_init(&s->derived, error));
@@ -204,9 +192,7 @@ static int32_t derive(struct gr_setup *s, graft_error *error)
     GR_TRY(gr_setup_features_init(s, error));
     if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
     GR_TRY(gr_derived_mask(&s->derived, gr_first_masked(s), error));
-    rc = begin_strategy(s, error);
-done:
-    return rc;
+    return begin_strategy(s, error);
 }
 
 /* Memory for all messages. */
@@ -223,8 +209,7 @@ static int32_t reserve(struct gr_setup *s, graft_error *error)
 int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_dataset *dataset,
                       const struct gr_given_model *given, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-    int     variant = 0;
+    int variant = 0;
 
     s->context = context;
     s->given = given;
@@ -246,9 +231,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     GR_TRY(gr_ranks_check_memory(s, &variant, error));
     GR_TRY(gr_strategy_hold(s->strategy, variant, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
-    rc = gr_strategy_agree(s->run.strategy, reserve(s, error), error);
-done:
-    return rc;
+    return gr_strategy_agree(s->run.strategy, reserve(s, error), error);
 }
 
 void gr_setup_fini(struct gr_setup *s)
@@ -275,14 +258,11 @@ int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
     /* Without ranks the blocks of a step have the rows that the list to predict needs. */
     const struct gr_block *const *blocks =
         s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
-    int32_t rc = GRAFT_OK;
 
     if (s->arrays != NULL) {
         gr_arrays_fini(s);
         if (gr_goes_by_rows(s)) return gr_by_rows_forward(s, error);
         GR_TRY(gr_arrays_for_all(s, error));
     }
-    rc = gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, blocks, error);
-done:
-    return rc;
+    return gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, blocks, error);
 }

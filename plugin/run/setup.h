@@ -6,8 +6,7 @@
  * input.h    the input of the model               memory.h   plan of the memory, arrays of the layers, evaluations
  * ranks.h    over ranks
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_RUN_SETUP_H
-#define GR_RUN_SETUP_H
+#pragma once
 
 #include "base/options.h"
 #include "derived/derived.h"
@@ -119,5 +118,3 @@ int                    gr_features_are_copied(const struct gr_setup *setup);
 int                    gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether evaluations and predictions may go in blocks of rows. */
 int                    gr_can_go_by_rows(const struct gr_setup *setup);
-
-#endif

@@ -32,7 +32,6 @@ static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *err
     struct gr_profile *p = &s->run.profile;
     graft_span        *spans;
     double            *times;
-    int32_t            rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, spans, capacity, error));
     GR_TRY(GR_BUDGET_NEW(&s->budget, GR_USE_GRADIENTS, times, (int64_t)s->run.threads * GR_TIMES, error));
@@ -41,8 +40,7 @@ static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *err
     p->times = times;
     p->capacity = capacity;
     p->threads = s->run.threads;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 double gr_spans_need(const struct gr_setup *s)

@@ -70,7 +70,6 @@ static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t r
 {
     graft_csr                 csr = s->run.input.sparse.whole.x->csr;
     const struct gr_edge_map *map;
-    int32_t                   rc = GRAFT_OK;
 
     GR_ASSERT(rows >= 0 && rows <= s->run.input.sparse.whole.rows);
     csr.n_rows = part->rows = rows;
@@ -85,15 +84,13 @@ static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t r
     csr.values = part->transpose_values;
     GR_TRY(gr_matrix_create(s->context, &csr, &part->transpose, error));
     gr_sparse_fill_transpose(&s->run, part);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *error)
 {
     const int64_t     bytes = gr_csr_bytes(x);
     struct gr_sparse *parts = &s->run.input.sparse;
-    int32_t           rc = GRAFT_OK;
 
     parts->whole.rows = s->data.n;
     GR_TRY(gr_derived_matrix(s->context, x, &parts->whole.x, error));
@@ -105,9 +102,8 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
                              parts->whole.x->csr.row_ptr[s->derived.reach[0]], error));
     GR_TRY(init_part(s, &s->budget, s->derived.reach[0], &parts->step[0], error));
     if (s->model.config.kind->own_rows && s->derived.reach[1] < s->derived.reach[0])
-        rc = init_part(s, &s->budget, s->derived.reach[1], &parts->step[1], error);
-done:
-    return rc;
+        return init_part(s, &s->budget, s->derived.reach[1], &parts->step[1], error);
+    return GRAFT_OK;
 }
 
 /* Rows of x as a separate matrix. */
@@ -119,7 +115,6 @@ static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, co
     int32_t  *col;
     float    *values;
     int       threads;
-    int32_t   rc = GRAFT_OK;
 
     GR_ASSERT(x->index_type == GRAFT_I32 && x->value_type == GRAFT_F32);
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, row_ptr, rows + 1, error));
@@ -140,9 +135,7 @@ static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, co
     csr.row_ptr = row_ptr;
     csr.col_idx = col;
     csr.values = values;
-    rc = gr_matrix_create(s->context, &csr, made, error);
-done:
-    return rc;
+    return gr_matrix_create(s->context, &csr, made, error);
 }
 
 int32_t gr_setup_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
@@ -151,16 +144,14 @@ int32_t gr_setup_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const
     const graft_csr  *x = &s->run.input.sparse.whole.x->csr;
     struct gr_sparse *parts = &s->run.input.sparse;
     graft_matrix     *made;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(copy_sparse_rows(s, budget, x, vertex, n_src, &made, error));
     *parts = (struct gr_sparse){ .whole = { .rows = n_src, .x = made } };
     if (s->model.config.input_dropout > 0)
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_FEATURES, parts->dropped, gr_csr_entries(&made->csr), error));
     GR_TRY(init_part(s, budget, n_src, &parts->step[0], error));
-    if (s->model.config.kind->own_rows && n_dst < n_src) rc = init_part(s, budget, n_dst, &parts->step[1], error);
-done:
-    return rc;
+    if (s->model.config.kind->own_rows && n_dst < n_src) return init_part(s, budget, n_dst, &parts->step[1], error);
+    return GRAFT_OK;
 }
 
 int32_t gr_setup_sparse_block(struct gr_setup *s, struct gr_budget *budget, const int64_t *vertex, int64_t n_src,
@@ -169,16 +160,13 @@ int32_t gr_setup_sparse_block(struct gr_setup *s, struct gr_budget *budget, cons
     struct gr_sparse *parts = &s->run.input.sparse;
     const graft_csr  *x = &parts->whole.x->csr;
     graft_csr         own;
-    int32_t           rc = GRAFT_OK;
 
     *parts = (struct gr_sparse){ .step = { { .rows = n_src }, { .rows = n_dst } } };
     GR_TRY(copy_sparse_rows(s, budget, x, vertex, n_src, &parts->step[0].x, error));
     if (n_dst == n_src) return GRAFT_OK;
     own = parts->step[0].x->csr;
     own.n_rows = n_dst;
-    rc = gr_matrix_create(s->context, &own, &parts->step[1].x, error);
-done:
-    return rc;
+    return gr_matrix_create(s->context, &own, &parts->step[1].x, error);
 }
 
 void gr_setup_sparse_fini(struct gr_setup *s)

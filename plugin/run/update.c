@@ -31,11 +31,11 @@ static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_e
         outside += gr_is_trained(&u->next, v);
     if (u->next.class_weight != NULL) {
         rc = GR_NEW(s->context, u->class_weight, u->next.n_classes, error);
-        GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+        GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
         u->next.class_weight = u->class_weight;
     }
-    GR_TRY(gr_targets_count(&u->next, s->run.strategy, error));
-    GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
+    GR_TRY_DONE(gr_targets_count(&u->next, s->run.strategy, error));
+    GR_TRY_DONE(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "%.0f of %lld training vertices are new: they were not in the training set when the trainer was "
@@ -54,7 +54,6 @@ static int32_t prepare(struct gr_setup *s, struct update *u, const struct gr_upd
                        graft_error *error)
 {
     const uint32_t what = u->data.what;
-    int32_t        rc = GRAFT_OK;
 
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_dataset_check_new(&s->data, &s->run.targets, &u->data, error), error));
     GR_TRY(gr_dataset_prepare_new(&s->data, gr_features_are_copied(s), &u->data, error));
@@ -66,15 +65,12 @@ static int32_t prepare(struct gr_setup *s, struct update *u, const struct gr_upd
         GR_TRY(gr_strategy_values_begin(s->strategy, &u->edges->copy.part, &u->sums, error));
     if (what & GRAFT_UPDATE_EDGE_FEATURES)
         GR_TRY(gr_derived_new_edge_features(&s->derived, &u->data.edge_features, &u->edge_features, error));
-    if (dependent != NULL) rc = dependent->prepare(dependent->arg, &u->next, u->edges, error);
-done:
-    return rc;
+    if (dependent != NULL) return dependent->prepare(dependent->arg, &u->next, u->edges, error);
+    return GRAFT_OK;
 }
 
 static int32_t replace_features(struct gr_setup *s, struct update *u, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     if (s->data.given.sparse_features != NULL) {
         GR_TRY(gr_setup_sparse_refresh(s, &u->data.sparse, error));
         gr_dataset_take_sparse(&s->data, &u->data);
@@ -82,8 +78,7 @@ static int32_t replace_features(struct gr_setup *s, struct update *u, graft_erro
         GR_TRY(gr_dataset_take_features(&s->data, &u->data, error));
         gr_setup_features_refresh(s);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void replace_targets(struct gr_setup *s, const struct update *u)
@@ -129,9 +124,9 @@ int32_t gr_setup_update(struct gr_setup *s, uint32_t what, const graft_dataset *
     struct update u = { .data = { .what = what, .given = *data } };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(compare(s, what, error));
-    GR_TRY(prepare(s, &u, dependent, error));
-    if (what & GRAFT_UPDATE_FEATURES) GR_TRY(replace_features(s, &u, error));
+    GR_TRY_DONE(compare(s, what, error));
+    GR_TRY_DONE(prepare(s, &u, dependent, error));
+    if (what & GRAFT_UPDATE_FEATURES) GR_TRY_DONE(replace_features(s, &u, error));
     if (u.edges != NULL) {
         gr_derived_take_edges(&s->derived, u.edges);
         if (s->derived.wish.uses_values) gr_strategy_values_end(s->strategy, u.sums, 1);

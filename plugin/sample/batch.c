@@ -128,7 +128,6 @@ uint64_t gr_making_key(const struct gr_making *g, int32_t layer)
 static int32_t add_seeds(const struct gr_making *g, graft_error *error)
 {
     const int64_t *seeds = g->request->seeds, n = g->work->numbering.n;
-    int32_t        rc = GRAFT_OK;
 
     GR_TRY(gr_making_reserve(g, g->request->n_seeds, error));
     for (int64_t i = 0; i < g->request->n_seeds; i++) {
@@ -142,8 +141,7 @@ static int32_t add_seeds(const struct gr_making *g, graft_error *error)
             return gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] and seeds[%d] are both %lld", (long long)i,
                            (int)gr_numbering_find(&g->work->numbering, (int32_t)v), (long long)v);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Other ranks, which extend the last layer, learn that this rank has no seeds. */
@@ -208,13 +206,9 @@ int64_t gr_batch_bytes(const struct gr_batch *batch)
 int32_t gr_sample_work_init(const graft_context *context, struct gr_sample_work *work, int64_t n, int threads,
                             graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     work->numbering.n = n;
     work->threads = threads;
-    GR_TRY(GR_NEW(context, work->space, threads, error));
-done:
-    return rc;
+    return GR_NEW(context, work->space, threads, error);
 }
 
 void gr_sample_work_fini(const graft_context *context, struct gr_sample_work *work)

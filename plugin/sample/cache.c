@@ -16,8 +16,6 @@ enum { NEVER = -1 };
 int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
                       int32_t bits, int64_t most, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *c = (struct gr_cache){ .n = n, .most = most, .first = -1, .last = -1 };
     c->codec = (struct gr_codec){ .width = width,
                                   .dtype = GRAFT_F32,
@@ -35,8 +33,7 @@ int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, i
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, gr_cache_words(c) * 8, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->assigned, most, error));
     gr_cache_forget(c);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_cache_forget(struct gr_cache *c)

@@ -5,8 +5,7 @@
  * The vertices of the halo have numbers without gaps, so a table over them has the place of each row, and a search is
  * one look-up. Threads share searches and copies; one thread assigns the places of new rows.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_CACHE_H
-#define GR_SAMPLE_CACHE_H
+#pragma once
 
 #include "base/budget.h"
 #include "codec/codec.h"
@@ -78,5 +77,3 @@ void    gr_cache_load(const struct gr_cache *cache, const int32_t *rows, int64_t
  *  rows. */
 int64_t gr_cache_store(struct gr_cache *cache, const int32_t *vertex, int64_t count, const float *from, int64_t now,
                        int threads);
-
-#endif

@@ -42,9 +42,7 @@ static int32_t partition(const struct gr_kind_source *source, struct clusters *c
     c->is_metis = rc == GRAFT_OK;
     if (!gr_partition_goes_on(rc)) return rc;
     GR_TRY(gr_check_cancel(source->context, error));
-    rc = gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
-done:
-    return rc;
+    return gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
 }
 
 /* Copy a partition of the same graph into the same number of parts, if there is one. */
@@ -83,7 +81,6 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
     graft_context *const context = source->context;
     const int64_t        n = source->graph->n_rows, wanted = (int64_t)gr_sample_options(context)->sampler.number[0];
     struct clusters     *c = NULL;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(GR_POOL_NEW(context, source->pool, c, 1, error));
     c->n_parts = smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
@@ -102,8 +99,7 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
         if (c->first_seed[p + 1] > c->first_seed[p]) c->drawn[c->n_drawn++] = p;
     *n_batches = c->n_batches = smaller(source->n_batches, c->n_drawn);
     *state = c;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int64_t *seeds, int64_t *first)
@@ -132,14 +128,14 @@ static int32_t add_parts(const struct gr_making *g, graft_error *error)
     uint8_t                       *is_there = NULL; /* a bit for each part */
     int32_t                        rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(g->context, is_there, c->n_parts / 8 + 1, error));
+    GR_TRY_DONE(GR_NEW(g->context, is_there, c->n_parts / 8 + 1, error));
     for (int64_t i = 0; i < request->n_seeds; i++) {
         const int32_t p = c->part[request->seeds[i]];
         int64_t       begin = c->first[p], end = c->first[p + 1];
 
         if (is_there[p / 8] >> p % 8 & 1) continue;
         is_there[p / 8] |= (uint8_t)(1u << p % 8);
-        GR_TRY(gr_making_reserve(g, end - begin, error));
+        GR_TRY_DONE(gr_making_reserve(g, end - begin, error));
         for (; begin < end; begin++) gr_making_add(g, c->member[begin]);
     }
 done:

@@ -2,8 +2,7 @@
  *
  * draw.c  entries of one row      draw_rows.c  entries of several rows, in the lanes of vector registers
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_DRAW_H
-#define GR_SAMPLE_DRAW_H
+#pragma once
 
 #include "base/processor.h"
 #include "sample/options.h"
@@ -76,5 +75,3 @@ void            gr_draw_rows_avx2(const struct gr_draw_rows *rows, int64_t begin
 void            gr_draw_rows_avx512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 void            gr_draw_rows_sve256(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 void            gr_draw_rows_sve512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
-
-#endif

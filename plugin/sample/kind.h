@@ -5,8 +5,7 @@
  * ladies.c     vertices drawn for each layer           saint.c    subgraphs of random walks
  * draw.h       draws of entries of rows                subgraph.c the edges of subgraphs
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_KIND_H
-#define GR_SAMPLE_KIND_H
+#pragma once
 
 #include "sample/draw.h"
 #include "sample/options.h"
@@ -105,5 +104,3 @@ static inline int64_t gr_sample_deal(int64_t n, int64_t n_batches, int64_t b)
 {
     return n_batches > 0 ? (int64_t)((__int128)n * b / n_batches) : 0;
 }
-
-#endif

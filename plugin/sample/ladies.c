@@ -91,7 +91,6 @@ static int32_t draw_vertices(const struct gr_making *g, int32_t l, graft_error *
     struct gr_draw_space    *space = &g->work->space[0];
     const int64_t            fanout = g->request->fanout[l];
     struct candidates        c = { .first = g->batch->n_vertices };
-    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_making_draw_layer(g, l, GR_ALL_NEIGHBOURS, error));
     GR_TRY(gr_making_reserve_weights(g, layer, error));
@@ -109,18 +108,14 @@ static int32_t draw_vertices(const struct gr_making *g, int32_t l, graft_error *
     number_drawn(g, &c);
     keep_edges(layer, &c);
     layer->n_src = g->batch->n_vertices;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_layers(const struct gr_making *g, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     g->batch->weighs_edges = g->batch->normalizes = 1;
     for (int32_t l = g->request->n_layers - 1; l >= 0; l--) GR_TRY(draw_vertices(g, l, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void explain_layers(const struct gr_batch_request *request, struct gr_text *text)

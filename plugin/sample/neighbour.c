@@ -234,7 +234,6 @@ static int32_t count_layer(struct drawing *d, graft_error *error)
     const int64_t            n_dst = d->batch->n_vertices;
     const int                each = gr_draw_needs_degrees(d->rule);
     int64_t                  needs = each ? 0 : gr_draw_needs(d->rule, d->fanout, 0);
-    int32_t                  rc = GRAFT_OK;
 
     layer->n_dst = n_dst;
     GR_TRY(gr_making_reserve_rows(d->making, layer, n_dst, error));
@@ -251,8 +250,7 @@ static int32_t count_layer(struct drawing *d, graft_error *error)
     GR_TRY(gr_making_reserve(d->making, layer->n_edges + 1, error));
     for (int t = 0; t < d->work->threads; t++)
         GR_TRY(gr_sample_grow_space(d->making->context, &d->work->space[t], needs, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t fanout, graft_error *error)
@@ -265,7 +263,6 @@ int32_t gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t 
                          .fanout = fanout,
                          .key = gr_making_key(making, l),
                          .team = { .threads = making->work->threads } };
-    int32_t        rc = GRAFT_OK;
 
     GR_TRY(count_layer(&d, error));
     gr_parallel_chunks(d.team, 64 * d.layer->n_edges, d.layer->n_dst, ROWS_OF_CHUNK, draw_rows, &d);
@@ -273,8 +270,7 @@ int32_t gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t 
     else if (d.work->numbering.key == NULL) number_by_array(&d);
     else number_by_table(&d);
     d.layer->n_src = d.batch->n_vertices;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t draw_neighbours(const struct gr_making *making, graft_error *error)
@@ -286,7 +282,7 @@ static int32_t draw_neighbours(const struct gr_making *making, graft_error *erro
     for (int32_t l = request->n_layers - 1; l >= 0; l--) {
         if (rc == GRAFT_OK) rc = gr_making_draw_layer(making, l, request->fanout[l], error);
         if (extension != NULL && l > extension->first) rc = extension->extend(extension->arg, making, l, rc, error);
-        GR_TRY(rc);
+        GR_TRY_DONE(rc);
     }
 done:
     return rc;

@@ -21,10 +21,10 @@ static int32_t make_slots(const graft_context *context, struct gr_numbering *mad
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, made->number, made->slots, error));
+    GR_TRY_DONE(GR_NEW(context, made->number, made->slots, error));
     for (int64_t i = 0; i < made->slots; i++) atomic_init(&made->number[i], GR_NO_NUMBER);
     if (!hashed) goto done;
-    GR_TRY(GR_NEW(context, made->key, made->slots, error));
+    GR_TRY_DONE(GR_NEW(context, made->key, made->slots, error));
     for (int64_t i = 0; i < made->slots; i++) atomic_init(&made->key[i], -1);
 done:
     if (rc < 0) gr_numbering_fini(context, made);

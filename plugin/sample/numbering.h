@@ -1,7 +1,6 @@
 /* Numbers of vertices in a batch, by an array over all vertices or by a hash table.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_NUMBERING_H
-#define GR_SAMPLE_NUMBERING_H
+#pragma once
 
 #include "base/context.h"
 #include "base/memory.h"
@@ -72,5 +71,3 @@ static inline int32_t gr_numbering_find(const struct gr_numbering *numbering, in
         if (there == -1) return GR_NO_NUMBER;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The options of minibatches.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_OPTIONS_H
-#define GR_SAMPLE_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -98,5 +97,3 @@ static inline const struct gr_sample_options *gr_sample_options(const graft_cont
 {
     return gr_options_of(&context->options, &gr_sample_option_table);
 }
-
-#endif

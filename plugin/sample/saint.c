@@ -76,7 +76,6 @@ static int32_t weigh_saint(const struct gr_making *g, graft_error *error)
     const struct saint      *s = g->request->state;
     struct gr_batch         *batch = g->batch;
     struct gr_sampled_layer *layer = &batch->layers[0];
-    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_making_reserve_weights(g, layer, error));
     GR_TRY(gr_sample_grow(g->context, (void **)&batch->weight, &batch->weights, batch->n_vertices, 0,
@@ -89,20 +88,17 @@ static int32_t weigh_saint(const struct gr_making *g, graft_error *error)
         for (int64_t e = layer->row_ptr[i]; e < layer->row_ptr[i + 1]; e++)
             layer->weight[e] = (float)(of_vertex / ((double)count_of(s->of_edge, layer->entry[e]) + 1));
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_saint(const struct gr_making *g, graft_error *error)
 {
     const int has_weights = g->request->epoch >= 0 && g->request->index >= 0;
-    int32_t   rc = GRAFT_OK;
 
     GR_TRY(add_walks(g, error));
     GR_TRY(gr_making_induce(g, error));
-    if (has_weights) rc = weigh_saint(g, error);
-done:
-    return rc;
+    if (has_weights) return weigh_saint(g, error);
+    return GRAFT_OK;
 }
 
 /* -- creation ----------------------------------------------------------------------------------------------------- */
@@ -178,12 +174,12 @@ static int32_t count_batches(const struct gr_kind_source *source, struct saint *
     struct counting      c = { .source = source, .saint = s, .threads = gr_pool_team(gr_threads(context, 0)) };
     int32_t              rc = GRAFT_OK;
 
-    GR_TRY(GR_POOL_NEW(context, &pool, c.batch, c.threads, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, c.work, c.threads, error));
-    GR_TRY(GR_POOL_NEW(context, &pool, c.seeds, source->n_seeds, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, c.batch, c.threads, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, c.work, c.threads, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, c.seeds, source->n_seeds, error));
     for (int t = 0; t < c.threads; t++)
-        GR_TRY(gr_sample_work_init(context, &c.work[t], source->graph->n_rows, 1, error));
-    for (c.epoch = -1; c.epoch >= -epochs; c.epoch--) GR_TRY(count_epoch(&c, error));
+        GR_TRY_DONE(gr_sample_work_init(context, &c.work[t], source->graph->n_rows, 1, error));
+    for (c.epoch = -1; c.epoch >= -epochs; c.epoch--) GR_TRY_DONE(count_epoch(&c, error));
     s->n_drawn = epochs * source->n_batches;
 done:
     for (int t = 0; c.work != NULL && t < c.threads; t++) {
@@ -199,7 +195,6 @@ static int32_t create_saint(const struct gr_kind_source *source, void **state, i
     graft_context *const context = source->context;
     const graft_csr     *graph = source->graph;
     struct saint        *s = NULL;
-    int32_t              rc = GRAFT_OK;
 
     (void)n_batches;
     GR_TRY(GR_POOL_NEW(context, source->pool, s, 1, error));
@@ -212,8 +207,7 @@ static int32_t create_saint(const struct gr_kind_source *source, void **state, i
         s->is_seed[source->seeds[i] / 8] |= (uint8_t)(1u << source->seeds[i] % 8);
     if (source->n_seeds > 0) GR_TRY(count_batches(source, s, error));
     *state = s;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void explain_saint(const struct gr_batch_request *request, struct gr_text *text)

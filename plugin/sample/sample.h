@@ -4,8 +4,7 @@
  * sampler.c  the batches of an epoch, some of them made ahead     cache.h      historical embeddings
  * batch.c    one batch and its memory                             numbering.c  numbers of vertices in a batch
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SAMPLE_SAMPLE_H
-#define GR_SAMPLE_SAMPLE_H
+#pragma once
 
 #include "base/text.h"
 #include "graft_sample.h"
@@ -142,5 +141,3 @@ void                   gr_sampler_explain_kind(const graft_sampler *sampler, str
 int                    gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
 /** The matrix of the host. */
 graft_matrix         **gr_sampler_graph(graft_sampler *sampler);
-
-#endif

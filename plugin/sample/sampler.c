@@ -134,9 +134,9 @@ static int32_t copy_seeds(graft_sampler *s, const int64_t *seeds, graft_error *e
     uint8_t      *seen = NULL;
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(s->context, seen, n / 8 + 1, error));
-    GR_TRY(GR_POOL_NEW(s->context, &s->pool, s->deal.seeds, s->deal.n_seeds, error));
-    GR_TRY(GR_POOL_NEW(s->context, &s->pool, s->deal.shuffled, s->deal.n_seeds, error));
+    GR_TRY_DONE(GR_NEW(s->context, seen, n / 8 + 1, error));
+    GR_TRY_DONE(GR_POOL_NEW(s->context, &s->pool, s->deal.seeds, s->deal.n_seeds, error));
+    GR_TRY_DONE(GR_POOL_NEW(s->context, &s->pool, s->deal.shuffled, s->deal.n_seeds, error));
     for (int64_t i = 0; i < s->deal.n_seeds && rc == GRAFT_OK; i++) {
         const int64_t v = seeds[i];
 
@@ -228,8 +228,8 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     graft_sampler *s = NULL;
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY(check_source(source, error));
-    GR_TRY(GR_NEW(context, s, 1, error));
+    GR_TRY_DONE(check_source(source, error));
+    GR_TRY_DONE(GR_NEW(context, s, 1, error));
     pthread_mutex_init(&s->queue.lock, NULL);
     pthread_cond_init(&s->queue.done, NULL);
     s->context = context;
@@ -239,15 +239,15 @@ int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source
     s->request.seed = (uint64_t)gr_base_options(context)->seed;
     s->deal.key_seed = s->request.seed + 0x9E3779B97F4A7C15u * (uint64_t)source->rank;
     s->deal.n_seeds = source->n_seeds;
-    GR_TRY(read_fanout(s, source, error));
-    GR_TRY(copy_seeds(s, source->seeds, error));
-    GR_TRY(read_batch_sizes(s, source, error));
-    GR_TRY(check_edge_weights(s, error));
-    GR_TRY(create_state(s, source, error));
+    GR_TRY_DONE(read_fanout(s, source, error));
+    GR_TRY_DONE(copy_seeds(s, source->seeds, error));
+    GR_TRY_DONE(read_batch_sizes(s, source, error));
+    GR_TRY_DONE(check_edge_weights(s, error));
+    GR_TRY_DONE(create_state(s, source, error));
     s->request.state = s->state;
-    GR_TRY(GR_POOL_NEW(context, &s->pool, s->deal.first, s->deal.n_batches + 1, error));
-    GR_TRY(GR_POOL_NEW(context, &s->pool, s->queue.slots, s->queue.n_slots, error));
-    GR_TRY(gr_sampler_begin(s, 0, 0, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &s->pool, s->deal.first, s->deal.n_batches + 1, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &s->pool, s->queue.slots, s->queue.n_slots, error));
+    GR_TRY_DONE(gr_sampler_begin(s, 0, 0, error));
     *sampler = s;
     s = NULL;
 done:
@@ -358,8 +358,8 @@ static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error
     if (item != NULL) s->queue.idle = item->next;
     pthread_mutex_unlock(&s->queue.lock);
     if (item == NULL) {
-        GR_TRY(GR_NEW(s->context, item, 1, error));
-        GR_TRY(gr_sample_work_init(s->context, &item->work, s->graph.n_cols, 1, error));
+        GR_TRY_DONE(GR_NEW(s->context, item, 1, error));
+        GR_TRY_DONE(gr_sample_work_init(s->context, &item->work, s->graph.n_cols, 1, error));
     }
     *taken = item;
     item = NULL;

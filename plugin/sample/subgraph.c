@@ -50,7 +50,6 @@ int32_t gr_making_induce(const struct gr_making *g, graft_error *error)
     const int64_t            n = g->batch->n_vertices;
     struct gr_team           team = { .threads = g->work->threads };
     int64_t                  scanned = 0;
-    int32_t                  rc = GRAFT_OK;
 
     g->batch->is_subgraph = 1;
     layer->n_dst = layer->n_src = n;
@@ -65,6 +64,5 @@ int32_t gr_making_induce(const struct gr_making *g, graft_error *error)
     layer->n_edges = layer->row_ptr[n];
     GR_TRY(gr_making_reserve_edges(g, layer, error));
     gr_parallel_chunks(team, 8 * scanned, n, ROWS_OF_CHUNK, fill_subgraph, (void *)(uintptr_t)g);
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -62,7 +62,7 @@ static int is_table(const struct gr_tensors *header, const struct gr_tensor *t)
 static int32_t list_tables(graft_model *m, graft_error *error)
 {
     const struct gr_tensors *header = &m->header;
-    int32_t                  count = 0, rc = GRAFT_OK;
+    int32_t                  count = 0;
 
     for (int32_t i = 0; i < header->n_tensors; i++) count += is_table(header, &header->tensors[i]);
     if (count == 0 || m->copies < GR_STATE_COPIES) return GRAFT_OK;
@@ -76,22 +76,17 @@ static int32_t list_tables(graft_model *m, graft_error *error)
         memcpy(table->name, t->name, strlen(t->name) + 1);
         m->n_tables++;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t describe_loaded(struct loading *l, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_snapshot_describe(l->context, &l->from.header, l->from.file.name, &l->model, error));
     GR_TRY(list_tables(l->model, error));
     GR_TRY(check_tensors(l, error));
     if (l->comm->rank > 0) l->model->n_tables = 0; /* the tables belong to rank 0 */
     GR_TRY(gr_snapshot_allocate_tables(l->model, error));
-    rc = gr_nn_allocate(&l->model->model.parameters, &l->model->budget, l->model->copies, error);
-done:
-    return rc;
+    return gr_nn_allocate(&l->model->model.parameters, &l->model->budget, l->model->copies, error);
 }
 
 /* The array of an item, by the name of its tensor. */
@@ -112,7 +107,6 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
     const struct gr_tensors *header = &l->model->header;
     graft_state_item         item = { .size = sizeof item };
     graft_error              reason = { .size = sizeof reason };
-    int32_t                  rc = GRAFT_OK;
 
     for (int32_t i = 0; i < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
@@ -125,8 +119,7 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
     if (gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS) == NULL)
         gr_log(l->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                l->from.file.name);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t share_arrays(const struct loading *l, graft_error *error)
@@ -134,14 +127,12 @@ static int32_t share_arrays(const struct loading *l, graft_error *error)
     const struct gr_state state = gr_snapshot_state(l->model);
     graft_state_item      item = { .size = sizeof item };
     graft_error           end = { .size = sizeof end };
-    int32_t               rc = GRAFT_OK;
 
     for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
         if (!gr_state_is_table(&item))
             GR_TRY(
                 gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_nn_item_bytes(&item), error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t load_file(graft_context *context, struct gr_comm *comm, const char *path, graft_model **model,
@@ -150,11 +141,11 @@ static int32_t load_file(graft_context *context, struct gr_comm *comm, const cha
     struct loading l = { .context = context, .comm = comm };
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY(gr_tensor_file_open(context, comm, path, &l.from, error));
-    GR_TRY(gr_comm_agree(comm, describe_loaded(&l, error), error));
+    GR_TRY_DONE(gr_tensor_file_open(context, comm, path, &l.from, error));
+    GR_TRY_DONE(gr_comm_agree(comm, describe_loaded(&l, error), error));
     if (comm->rank == 0) rc = read_arrays(&l, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(share_arrays(&l, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(share_arrays(&l, error));
     /* Of the header, only the texts are kept. */
     gr_free(context, l.model->header.tensors);
     l.model->header.tensors = NULL;
@@ -202,12 +193,12 @@ int32_t gr_snapshot_load(graft_context *context, const graft_transport *transpor
     graft_model    *made = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
+    GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, error));
     if (model == NULL) rc = gr_fail(error, GRAFT_ERR_ARG, "model is null");
     else if (path == NULL && comm->rank == 0) rc = gr_fail(error, GRAFT_ERR_ARG, "path is null");
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     rc = load_file(context, comm, path, &made, error);
-    GR_TRY(tell_of_previous(context, comm, path, rc, error));
+    GR_TRY_DONE(tell_of_previous(context, comm, path, rc, error));
     *model = made;
 done:
     gr_comm_destroy(comm);

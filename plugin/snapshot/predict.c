@@ -116,7 +116,6 @@ static int32_t check_alone(const graft_model *m, const graft_prediction *p, cons
                            graft_error *error)
 {
     const int64_t expected = m->model.config.width[0];
-    int32_t       rc = GRAFT_OK;
 
     if (data->n_features != expected)
         return gr_fail(error, GRAFT_ERR_ARG, "the data set has %lld features, the model has %lld",
@@ -125,9 +124,7 @@ static int32_t check_alone(const graft_model *m, const graft_prediction *p, cons
         return gr_fail(error, GRAFT_ERR_ARG, "weights is %d, expected GRAFT_WEIGHTS_LAST (0) or GRAFT_WEIGHTS_BEST (1)",
                        p->weights);
     GR_TRY(check_list(data, p, error));
-    rc = check_known_classes(m, data, error);
-done:
-    return rc;
+    return check_known_classes(m, data, error);
 }
 
 /* All ranks have the same model, and the data set its number of features. */
@@ -142,9 +139,7 @@ static int32_t check_data(const graft_model *m, int32_t rc, const graft_predicti
     if (rc == GRAFT_OK && data->over->context != m->context)
         rc = gr_fail(error, GRAFT_ERR_ARG, "the graph over ranks was made in another context");
     GR_TRY(gr_comm_agree(data->over->comm, rc, error));
-    rc = gr_comm_compare(data->over->comm, names, values, 2, error);
-done:
-    return rc;
+    return gr_comm_compare(data->over->comm, names, values, 2, error);
 }
 
 /* The data set as the model sees it. */
@@ -185,9 +180,7 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_check_outputs(s, &p->outputs, error), error));
     rc = gr_setup_forward(s, error);
     if (rc == GRAFT_OK) rc = gr_setup_give(s, &p->outputs, error);
-    rc = gr_ranks_fail(s, rc, error);
-done:
-    return rc;
+    return gr_ranks_fail(s, rc, error);
 }
 
 int32_t gr_snapshot_predict(graft_model *m, int32_t found, const graft_prediction *asked, graft_error *error)
@@ -197,15 +190,15 @@ int32_t gr_snapshot_predict(graft_model *m, int32_t found, const graft_predictio
     int32_t                  rc = GRAFT_OK;
 
     /* Without these there is no comm to agree over. */
-    GR_TRY(gr_struct_read(&data, sizeof data, asked->dataset, "dataset", error));
-    if (data.over != NULL) GR_TRY(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
-    GR_TRY(check_data(m, found, asked, &data, error));
+    GR_TRY_DONE(gr_struct_read(&data, sizeof data, asked->dataset, "dataset", error));
+    if (data.over != NULL) GR_TRY_DONE(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
+    GR_TRY_DONE(check_data(m, found, asked, &data, error));
     adapt_data(m, &data);
     take_other_options(m);
     rc = GR_NEW(m->context, p, 1, error);
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
     if (p != NULL) p->setup.context = m->context;
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     rc = run_prediction(p, m, asked, &data, error);
 done:
     if (p != NULL) gr_setup_fini(&p->setup);

@@ -32,8 +32,9 @@ int32_t gr_snapshot_save(graft_model *m, const char *path, graft_error *error)
 
     if (snprintf(previous, sizeof previous, "%s" GR_SNAPSHOT_PREVIOUS, path) >= (int)sizeof previous)
         return gr_output_failed(path, ENAMETOOLONG, error);
-    GR_TRY(gr_state_file_list(m->context, &items, 0, &data, &count, error));
-    GR_TRY(gr_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
+    GR_TRY_DONE(gr_state_file_list(m->context, &items, 0, &data, &count, error));
+    GR_TRY_DONE(
+        gr_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
     rc = gr_output_end(&output, gr_snapshot_is_whole(m->context, path) ? previous : NULL, error);
 done:
     gr_output_abort(&output);

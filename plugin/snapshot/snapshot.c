@@ -98,7 +98,6 @@ static int32_t make_texts(const graft_trainer *trainer, int32_t what, struct gr_
 {
     graft_context *const context = trainer->setup.context;
     struct texts         t = { 0 };
-    int32_t              rc = GRAFT_OK;
 
     add_all(&t, trainer, what);
     header->context = context;
@@ -107,8 +106,7 @@ static int32_t make_texts(const graft_trainer *trainer, int32_t what, struct gr_
     t = (struct texts){ .pairs = header->pairs, .to = header->text };
     add_all(&t, trainer, what);
     header->n_pairs = t.n;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- a model from its texts -------------------------------------------------------------------------------------- */
@@ -154,13 +152,10 @@ static int32_t read_option(const struct gr_tensors *header, const char *shown, c
 static int32_t read_options(const struct gr_tensors *header, const char *shown, struct gr_options *options,
                             graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t i = 0; i < header->n_pairs; i++)
         if (strncmp(header->pairs[i].key, MODEL_PREFIX, strlen(MODEL_PREFIX)) == 0)
             GR_TRY(read_option(header, shown, &header->pairs[i], options, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The number of edge features of the data set that the model uses. */
@@ -185,7 +180,6 @@ static int32_t describe_model(graft_model *m, const char *shown, graft_error *er
     graft_dense              edge_features = { .size = sizeof edge_features };
     graft_dataset            shape = { .size = sizeof shape, .n_vertices = 1, .edge_features = &edge_features };
     graft_error              reason = { .size = sizeof reason };
-    int32_t                  rc = GRAFT_OK;
 
     if (format == NULL || content == NULL)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is no model of Graft: its metadata have no '%s'", shown,
@@ -208,9 +202,7 @@ static int32_t describe_model(graft_model *m, const char *shown, graft_error *er
                        (long long)shape.n_features, (long long)shape.n_classes);
     if (gr_config_read(&m->options, &shape, &m->model.config, &reason) < 0)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %s", shown, reason.message);
-    rc = gr_model_describe(&m->model, &m->budget, error);
-done:
-    return rc;
+    return gr_model_describe(&m->model, &m->budget, error);
 }
 
 int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
@@ -219,13 +211,13 @@ int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, 
     graft_model *m = NULL;
     int32_t      rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, m, 1, error));
+    GR_TRY_DONE(GR_NEW(context, m, 1, error));
     m->context = context;
     m->header = *header;
     *header = (struct gr_tensors){ 0 };
     gr_budget_init(&m->budget, context, 1000000 * gr_base_options(context)->memory_limit);
-    GR_TRY(gr_options_init_values(context, &m->options, error));
-    GR_TRY(describe_model(m, shown, error));
+    GR_TRY_DONE(gr_options_init_values(context, &m->options, error));
+    GR_TRY_DONE(describe_model(m, shown, error));
     *model = m;
     m = NULL;
 done:
@@ -263,18 +255,14 @@ static void copy_weights(graft_model *m, const graft_trainer *trainer, int best)
 
 int32_t gr_snapshot_allocate_tables(graft_model *m, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t i = 0; i < m->n_tables; i++)
         GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables[i].data, m->tables[i].words, error));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t copy_batch_tables(graft_model *m, const graft_trainer *trainer, graft_error *error)
 {
     const struct gr_state state = gr_trainer_state(trainer);
-    int32_t               rc = GRAFT_OK;
 
     if (state.n_tables == 0) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->budget, GR_USE_MESSAGES, m->tables, state.n_tables, error));
@@ -283,8 +271,7 @@ static int32_t copy_batch_tables(graft_model *m, const graft_trainer *trainer, g
     GR_TRY(gr_snapshot_allocate_tables(m, error));
     for (int32_t i = 0; i < m->n_tables; i++)
         memcpy(m->tables[i].data, state.tables[i].data, (uint64_t)m->tables[i].words * sizeof *m->tables[i].data);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error)
@@ -296,10 +283,10 @@ int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **m
 
     if (what < GRAFT_MODEL_LAST || what > GRAFT_MODEL_STATE)
         return gr_fail(error, GRAFT_ERR_ARG, "what is %d, expected one of GRAFT_MODEL_... (0 to 2)", what);
-    GR_TRY(make_texts(trainer, what, &header, error));
-    GR_TRY(gr_snapshot_describe(context, &header, "the trainer", &m, error));
-    GR_TRY(gr_nn_allocate(&m->model.parameters, &m->budget, m->copies, error));
-    if (what == GRAFT_MODEL_STATE) GR_TRY(copy_batch_tables(m, trainer, error));
+    GR_TRY_DONE(make_texts(trainer, what, &header, error));
+    GR_TRY_DONE(gr_snapshot_describe(context, &header, "the trainer", &m, error));
+    GR_TRY_DONE(gr_nn_allocate(&m->model.parameters, &m->budget, m->copies, error));
+    if (what == GRAFT_MODEL_STATE) GR_TRY_DONE(copy_batch_tables(m, trainer, error));
     copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
     m->n_progress = gr_trainer_state(trainer).n_progress;
     if (what == GRAFT_MODEL_STATE) m->progress = trainer->progress;
@@ -424,7 +411,6 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     struct gr_state         state = gr_snapshot_state(m);
     graft_state_item        item = { .size = sizeof item }, theirs = item;
     graft_error             end = { .size = sizeof end };
-    int32_t                 rc = GRAFT_OK;
 
     if (from->width[0] != to->width[0] || from->width[from->n_layers] != to->width[to->n_layers])
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -448,8 +434,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     }
     warn_of_epochs(m, trainer);
     warn_of_data(m, trainer);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_snapshot_info(const graft_model *m, graft_model_info *info)

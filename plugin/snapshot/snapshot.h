@@ -4,8 +4,7 @@
  * save.c, load.c  files
  * predict.c       a setup with the model
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SNAPSHOT_SNAPSHOT_H
-#define GR_SNAPSHOT_SNAPSHOT_H
+#pragma once
 
 #include "graft_model.h"
 #include "io/state_file.h"
@@ -65,5 +64,3 @@ void    gr_snapshot_destroy(graft_model *model);
 /** Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
  *  weights. */
 int gr_snapshot_is_whole(graft_context *context, const char *path);
-
-#endif

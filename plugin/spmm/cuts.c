@@ -28,7 +28,6 @@ struct gr_cut_edge gr_cut_step(struct gr_cuts *c, int64_t row, int64_t entry)
 static int32_t allocate_cuts(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const int64_t halo = c->part->halo.count;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, c->owner, halo, error));
     GR_TRY(GR_NEW(context, c->source_in, halo, error));
@@ -38,8 +37,7 @@ static int32_t allocate_cuts(const graft_context *context, struct gr_cuts *c, gr
     GR_TRY(GR_NEW(context, c->target, c->n_ranks, error));
     for (int32_t q = 0; q < c->n_ranks; q++)
         for (int64_t i = c->part->halo.start[q]; i < c->part->halo.start[q + 1]; i++) c->owner[i] = q;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void count_edges(struct gr_cuts *c)
@@ -70,7 +68,7 @@ static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft
     int64_t         *next = NULL;
     int32_t          rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, next, c->n_ranks, error));
+    GR_TRY_DONE(GR_NEW(context, next, c->n_ranks, error));
     gr_cut_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
@@ -121,14 +119,10 @@ static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, 
 int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *c,
                      graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
     GR_TRY(allocate_cuts(context, c, error));
     count_edges(c);
-    rc = GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
-done:
-    return rc;
+    return GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
 }
 
 static void free_cover_work(const graft_context *context, struct gr_cuts *c)
@@ -143,10 +137,10 @@ int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, stru
 {
     int32_t rc = GRAFT_OK;
 
-    GR_TRY(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
-    GR_TRY(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
-    GR_TRY(fill_edges(context, c, error));
-    GR_TRY(cover_all_pairs(context, c, kind, error));
+    GR_TRY_DONE(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
+    GR_TRY_DONE(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
+    GR_TRY_DONE(fill_edges(context, c, error));
+    GR_TRY_DONE(cover_all_pairs(context, c, kind, error));
 done:
     free_cover_work(context, c);
     return rc;

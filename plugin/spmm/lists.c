@@ -94,7 +94,6 @@ static int32_t count_lists(struct lists *l, graft_error *error)
     const graft_context *context = l->plan->context;
     const int32_t        n_ranks = l->plan->comm->n_ranks;
     const int64_t       *start = l->plan->rows[GR_RECEIVE].start;
-    int32_t              rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(context, l->asked, n_ranks, error));
     GR_TRY(GR_NEW(context, l->asking, n_ranks, error));
@@ -112,8 +111,7 @@ static int32_t count_lists(struct lists *l, graft_error *error)
         l->asked_start[q + 1] = l->begin[start[q + 1]];
         l->asked[q] = (struct amount){ start[q + 1] - start[q], l->asked_start[q + 1] - l->asked_start[q] };
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Ask for an entry of the row to receive for a target; l->entries counts down the missing entries. Returns whether it
@@ -176,9 +174,7 @@ static int32_t allocate_asked(struct lists *l, int64_t received, graft_error *er
 
     if (rc < 0 || plan->value_type == 0) return rc;
     GR_TRY(GR_NEW(plan->context, sources->asked, entries, error));
-    rc = GR_NEW(plan->context, sources->received, received, error);
-done:
-    return rc;
+    return GR_NEW(plan->context, sources->received, received, error);
 }
 
 static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
@@ -187,7 +183,6 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
     const int64_t    n = plan->part->local.n_rows, rows_in = plan->rows[GR_RECEIVE].start[plan->comm->n_ranks];
     const graft_csr *like = &plan->part->local;
     int64_t         *start = plan->rows[GR_SEND].start;
-    int32_t          rc = GRAFT_OK;
 
     for (int32_t q = 0; q < plan->comm->n_ranks; q++) {
         start[q + 1] = start[q] + l->asking[q].rows;
@@ -202,8 +197,7 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
                        l->asking_start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, receive, like, n, rows_in, l->row_ptr[n], error));
     memcpy(receive->row_ptr, l->row_ptr, (uint64_t)(n + 1) * sizeof *l->row_ptr);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The values of S and R: each rank computes its R and what it asks for, and sends the latter. */
@@ -214,7 +208,7 @@ static int32_t send_values(graft_plan *plan, const int64_t *asked_start, const i
     char         *values = NULL;
     int32_t       rc = GR_NEW(plan->context, values, asked * bytes, error);
 
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
     take_sources(plan, plan->sources.asked, asked, v->remote, values);
     take_sources(plan, plan->sources.received, v->n_received, v->remote, v->received);
     rc = gr_comm_alltoallv(plan->comm, values, asked_start, v->sent, asking_start, bytes, error);
@@ -229,7 +223,6 @@ static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr 
     struct gr_comm          *comm = l->plan->comm;
     const struct list_values values = { l->cuts->part->remote.values, send->values, receive->values,
                                         l->row_ptr[receive->view.n_rows] };
-    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_comm_alltoallv(comm, l->entries, l->plan->rows[GR_RECEIVE].start, l->entries_out,
                              l->plan->rows[GR_SEND].start, sizeof *l->entries, error));
@@ -238,8 +231,7 @@ static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr 
     GR_TRY(gr_comm_alltoallv(comm, l->place, l->asked_start, send->col_idx, l->asking_start, sizeof *l->place, error));
     if (l->plan->value_type != 0) GR_TRY(send_values(l->plan, l->asked_start, l->asking_start, &values, error));
     GR_ASSERT(gr_csr_is_valid(&send->view) && gr_csr_is_valid(&receive->view));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A matrix that takes over the arrays of csr, which is then empty. */
@@ -267,11 +259,11 @@ int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error
     struct gr_csr send = { 0 }, receive = { 0 };
     int32_t       rc = count_lists(&lists, error);
 
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_comm_alltoall(plan->comm, lists.asked, sizeof *lists.asked, lists.asking, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_comm_alltoall(plan->comm, lists.asked, sizeof *lists.asked, lists.asking, error));
     rc = allocate_lists(&lists, &send, &receive, error);
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(send_entries(&lists, &send, &receive, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(send_entries(&lists, &send, &receive, error));
     rc = wrap_csr(plan->context, &send, &plan->matrices[GR_FORWARD].sent, error);
     if (rc == GRAFT_OK) rc = wrap_csr(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
     rc = gr_comm_agree(plan->comm, rc, error);
@@ -292,7 +284,7 @@ int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *
     int64_t                 *asking_start = NULL;
     int32_t                  rc = GR_NEW(plan->context, asking_start, plan->comm->n_ranks + 1, error);
 
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
     for (int32_t q = 0; q <= plan->comm->n_ranks; q++) asking_start[q] = s->row_ptr[plan->rows[GR_SEND].start[q]];
     rc = send_values(plan, plan->sources.asked_start, asking_start, &values, error);
 done:

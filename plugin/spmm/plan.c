@@ -29,12 +29,8 @@ static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish,
 
 static int32_t compare_ranks(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_options_compare(plan->context, plan->comm, gr_options_bit(plan->context, &gr_halo_option_table), error));
-    rc = compare_wishes(plan, wish, error);
-done:
-    return rc;
+    return compare_wishes(plan, wish, error);
 }
 
 static int is_of_host(const graft_plan *plan)
@@ -48,10 +44,10 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     /* This comes first, because it takes a channel, also if memory fails on another rank. */
-    GR_TRY(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
+    GR_TRY_DONE(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
-        GR_TRY(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(plan->context, plan->flow, n_ranks, error));
+        GR_TRY_DONE(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
+    GR_TRY_DONE(GR_NEW(plan->context, plan->flow, n_ranks, error));
     if (!is_of_host(plan)) return GRAFT_OK;
     rc = gr_outcome_init(&plan->host.outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
     plan->messages.outcome = &plan->host.outcome;
@@ -118,16 +114,13 @@ static int32_t reserve_rows(const graft_plan *plan, struct gr_plan_rows *rows, i
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
     int64_t rows[GR_SIDES];
-    int32_t rc = GRAFT_OK;
 
     for (int side = 0; side < GR_SIDES; side++) {
         rows[side] = plan->rows[side].start[plan->comm->n_ranks];
         GR_TRY(reserve_rows(plan, &plan->rows[side], width, dtype, error));
     }
     GR_TRY(gr_messages_reserve(&plan->messages, rows, width, dtype, error));
-    rc = gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
-done:
-    return rc;
+    return gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
 }
 
 /* The local work after the lists. */
@@ -135,7 +128,6 @@ static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, 
 {
     graft_context           *context = plan->context;
     struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD], *backward = &plan->matrices[GR_BACKWARD];
-    int32_t                  rc = GRAFT_OK;
 
     GR_TRY(gr_matrix_create(context, &plan->part->local, &forward->local, error));
     if (wish->transposed) {
@@ -144,9 +136,7 @@ static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, 
         GR_TRY(gr_transpose_matrix(context, forward->sent, &backward->received, error));
     }
     GR_TRY(list_remote_only(plan, error));
-    rc = gr_plan_reserve(plan, -1, wish->width, wish->dtype, error);
-done:
-    return rc;
+    return gr_plan_reserve(plan, -1, wish->width, wish->dtype, error);
 }
 
 static int64_t matrix_bytes(const graft_matrix *matrix)
@@ -193,13 +183,9 @@ static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, gra
 /* The local work before the lists. */
 static int32_t find_covers(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(allocate_plan(plan, error));
     GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
-    rc = gr_cuts_find(plan->context, plan->cover, cuts, error);
-done:
-    return rc;
+    return gr_cuts_find(plan->context, plan->cover, cuts, error);
 }
 
 static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -207,12 +193,12 @@ static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graf
     struct gr_cuts cuts = { 0 };
     int32_t        rc = find_covers(plan, &cuts, error);
 
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_lists_make(plan, &cuts, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_lists_make(plan, &cuts, error));
     if (!wish->is_revalued) gr_plan_sources_fini(plan->context, &plan->sources);
     rc = complete_plan(plan, wish, error);
-    GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
     rc = share_plan_flow(plan, &cuts, error);
 done:
     gr_cuts_fini(plan->context, &cuts);
@@ -229,14 +215,14 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
         made->context = context;
         made->comm = comm;
     }
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
     made->cover = gr_cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
-    GR_TRY(compare_ranks(made, wish, error));
-    GR_TRY(make_plan(made, wish, error));
+    GR_TRY_DONE(compare_ranks(made, wish, error));
+    GR_TRY_DONE(make_plan(made, wish, error));
     GR_ASSERT(gr_plan_is_valid(made));
     if (is_of_host(made)) {
         made->host.next = graph->users.plans;

@@ -11,8 +11,7 @@
  * lists.c  S and R                          spmm.c   begin and end a product
  * values.c new values of the edges
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_SPMM_PLAN_H
-#define GR_SPMM_PLAN_H
+#pragma once
 
 #include "cover/cover.h"
 #include "dgraph/graph.h"
@@ -220,5 +219,3 @@ int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
 /** Counts of one rank, or with -1 of all ranks. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
 void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);
-
-#endif

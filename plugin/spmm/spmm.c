@@ -94,7 +94,6 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
     const graft_csr   *local = &plan->matrices[direction_of(args)].local->csr;
     const int64_t      rows_in = local->n_cols, rows_out = local->n_rows;
     const graft_dense *x = args->x, *out = args->out;
-    int32_t            rc = GRAFT_OK;
 
     GR_TRY(gr_dense_check(x, "x", error));
     GR_TRY(gr_dense_check(out, "out", error));
@@ -110,23 +109,19 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
                        "GRAFT_F32 (1), or all GRAFT_F64 (2); x may be GRAFT_BF16 (6) where out is GRAFT_F32",
                        x->dtype, out->dtype, plan->value_type);
     if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
-    if (args->mask != NULL || args->epilogue != NULL) rc = check_masked(plan, args, error);
-done:
-    return rc;
+    if (args->mask != NULL || args->epilogue != NULL) return check_masked(plan, args, error);
+    return GRAFT_OK;
 }
 
 /* Errors are returned on this rank alone, before anything is sent. */
 static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
     int64_t left;
-    int32_t rc = GRAFT_OK;
 
     if (gr_plan_has_begun(plan)) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
     GR_TRY(check_kind(plan, args, error));
     GR_TRY(check_matrices(plan, args, error));
-    rc = gr_comm_poll(plan->comm, NULL, 0, &left, error);
-done:
-    return rc;
+    return gr_comm_poll(plan->comm, NULL, 0, &left, error);
 }
 
 static struct gr_team plan_team(const graft_plan *plan)
@@ -371,10 +366,10 @@ static int32_t send_rows(graft_plan *plan, graft_error *error)
     struct gr_exchange *x = &plan->product.exchange;
     int32_t             rc = reserve_product(plan, error);
 
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     weigh_received(plan);
-    GR_TRY(gr_exchange_begin(x, plan_team(plan), error));
-    if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
+    GR_TRY_DONE(gr_exchange_begin(x, plan_team(plan), error));
+    if (!x->is_repeat) GR_TRY_DONE(aggregate_sent(plan, error));
     rc = gr_exchange_send(x, plan_team(plan), error);
     if (!x->is_repeat && (rc == GRAFT_OK || rc == GRAFT_ERR_NONFINITE)) count_sent(plan);
 done:

@@ -30,16 +30,13 @@ static int32_t turn_plan_values(const graft_plan *plan, const struct gr_part *pa
     const struct gr_plan_matrices *forward = &plan->matrices[GR_FORWARD], *backward = &plan->matrices[GR_BACKWARD];
     graft_csr                      local = plan->part->local, sent = forward->sent->csr;
     graft_csr                      received = forward->received->csr;
-    int32_t                        rc = GRAFT_OK;
 
     local.values = part->local.values;
     sent.values = v->sent;
     received.values = v->received;
     GR_TRY(new_values(plan, backward->local, &local, &v->back_local, error));
     GR_TRY(new_values(plan, backward->sent, &received, &v->back_sent, error));
-    rc = new_values(plan, backward->received, &sent, &v->back_received, error);
-done:
-    return rc;
+    return new_values(plan, backward->received, &sent, &v->back_received, error);
 }
 
 int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struct gr_plan_values *v, graft_error *error)
@@ -52,9 +49,7 @@ int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struc
     if (rc == GRAFT_OK) rc = new_values(plan, forward->received, NULL, &v->received, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
     GR_TRY(gr_lists_values(plan, part->remote.values, v->sent, v->received, error));
-    rc = gr_comm_agree(plan->comm, turn_plan_values(plan, part, v, error), error);
-done:
-    return rc;
+    return gr_comm_agree(plan->comm, turn_plan_values(plan, part, v, error), error);
 }
 
 void gr_plan_values_end(graft_plan *plan, struct gr_plan_values *v)
@@ -113,11 +108,11 @@ int32_t gr_graph_update_values(graft_graph *g, const graft_dense *values, graft_
     int32_t             rc = check_users(g, error);
 
     if (rc == GRAFT_OK) rc = gr_graph_check_values(g, values, error);
-    GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(compare_plans(g, error));
-    GR_TRY(gr_graph_send_values(g, values->data, &made, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(compare_plans(g, error));
+    GR_TRY_DONE(gr_graph_send_values(g, values->data, &made, error));
     for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next)
-        GR_TRY(gr_plan_values_begin(plan, &made.part, &plan->new_values, error));
+        GR_TRY_DONE(gr_plan_values_begin(plan, &made.part, &plan->new_values, error));
     gr_graph_take_values(g, &made);
     for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next) {
         gr_plan_values_end(plan, &plan->new_values);

@@ -75,7 +75,7 @@ static int64_t pair_rows(const struct numbers *n)
 /* Number the slots that are in use, and list pairs with these numbers. */
 static int32_t list_contents(const graft_stream *s, struct gr_pool *pool, struct contents *c, graft_error *error)
 {
-    int32_t *number = NULL, rc = GRAFT_OK;
+    int32_t *number = NULL;
     int64_t *to;
 
     c->numbers =
@@ -102,8 +102,7 @@ static int32_t list_contents(const graft_stream *s, struct gr_pool *pool, struct
         to[0] = to[1] = number[s->waiting[k].slot];
         to[2] = s->waiting[k].due;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The tensors of a stream. Their shapes follow from c. */
@@ -139,10 +138,10 @@ static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_out
     struct texts                texts;
     int32_t                     count, rc = GRAFT_OK;
 
-    GR_TRY(gr_network_reserve_moments(s->network, error));
+    GR_TRY_DONE(gr_network_reserve_moments(s->network, error));
     s->network->training.has_moments = 1; /* so that a file always has these arrays */
-    GR_TRY(list_contents(s, &pool, &c, error));
-    GR_TRY(gr_state_file_list(s->context, &items, TENSORS, &data, &count, error));
+    GR_TRY_DONE(list_contents(s, &pool, &c, error));
+    GR_TRY_DONE(gr_state_file_list(s->context, &items, TENSORS, &data, &count, error));
     list_tensors(s, &c, data + count);
     count += TENSORS;
     describe_stream(s, &texts);
@@ -160,10 +159,10 @@ int32_t gr_stream_save(graft_stream *s, int32_t rc, const char *path, graft_erro
     struct gr_comm  *comm = s->network->mesh->comm;
     char             of_rank[PATH_MAX];
 
-    GR_TRY(gr_network_agree(s->network, rc, s->counters.offered, error));
+    GR_TRY_DONE(gr_network_agree(s->network, rc, s->counters.offered, error));
     rc = path_of_rank(s, path, of_rank, error);
     if (rc == GRAFT_OK) rc = write_checkpoint(s, of_rank, &output, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     rc = gr_comm_agree_on(comm, gr_output_end(&output, NULL, error), error);
 done:
     gr_output_abort(&output);
@@ -202,16 +201,13 @@ static int32_t read_tensor(const graft_stream *s, struct checkpoint *c, int whic
     struct gr_tensor_data   data[TENSORS];
     const struct gr_tensor *found;
     struct gr_tensor        expected;
-    int32_t                 rc = GRAFT_OK;
 
     list_tensors(s, &c->contents, data);
     expected = (struct gr_tensor){ .name = data[which].name, .dtype = data[which].dtype, .n_dims = data[which].n_dims };
     memcpy(expected.shape, data[which].shape, sizeof expected.shape);
     GR_TRY(gr_tensor_file_find(&c->from.file, &c->from.header, &expected, "a checkpoint of this stream has it", &found,
                                error));
-    rc = gr_tensor_file_read(&c->from.file, &c->from.header, c->from.data, found, to, error);
-done:
-    return rc;
+    return gr_tensor_file_read(&c->from.file, &c->from.header, c->from.data, found, to, error);
 }
 
 static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, graft_error *error)
@@ -275,10 +271,10 @@ static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *e
     c->slots.bytes = s->slots.bytes;
     c->slots.most = s->slots.most;
     if (c->contents.n_states > c->slots.most) return refuse_checkpoint(c, "its states", error);
-    GR_TRY(gr_slots_init(s->context, &c->slots, error));
-    GR_TRY(gr_slots_reserve(s->context, &c->slots, (int32_t)c->contents.n_states, error));
-    GR_TRY(GR_NEW(s->context, all, c->contents.n_states * s->slots.bytes, error));
-    GR_TRY(read_tensor(s, c, TENSOR_STATES, all, error));
+    GR_TRY_DONE(gr_slots_init(s->context, &c->slots, error));
+    GR_TRY_DONE(gr_slots_reserve(s->context, &c->slots, (int32_t)c->contents.n_states, error));
+    GR_TRY_DONE(GR_NEW(s->context, all, c->contents.n_states * s->slots.bytes, error));
+    GR_TRY_DONE(read_tensor(s, c, TENSOR_STATES, all, error));
     for (int64_t k = 0; k < c->contents.n_states; k++)
         memcpy(c->slots.state[k], all + k * s->slots.bytes, (size_t)s->slots.bytes);
     c->slots.n_unused = 0; /* take_pairs() counts their uses */
@@ -292,7 +288,6 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     graft_network              *n = s->network;
     const struct gr_state_items items = gr_network_items(n, "stream.");
     struct numbers             *numbers = &c->contents.numbers;
-    int32_t                     rc = GRAFT_OK;
 
     GR_TRY(gr_tensor_file_open(s->context, NULL, path, &c->from, error));
     GR_TRY(check_stream_texts(s, &c->from, error));
@@ -307,9 +302,7 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->contents.pairs, PAIR_COLUMNS * pair_rows(numbers), error));
     GR_TRY(read_tensor(s, c, TENSOR_PAIRS, c->contents.pairs, error));
     GR_TRY(read_states(s, c, error));
-    rc = check_pairs_of(s, c, error);
-done:
-    return rc;
+    return check_pairs_of(s, c, error);
 }
 
 /* Whether the files of all ranks come from one save(): counters and weights are equal. */
@@ -320,7 +313,6 @@ static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_
     graft_error           end = { .size = sizeof end };
     uint32_t              crc = gr_crc(0, n, sizeof *n);
     int64_t               least, most;
-    int32_t               rc = GRAFT_OK;
 
     for (int32_t i = 0; gr_network_state_item(s->network, i, &item, &end) == GRAFT_OK; i++)
         if (c->items[i] != NULL) crc = gr_crc(crc, c->items[i], (uint64_t)gr_nn_item_bytes(&item));
@@ -328,11 +320,11 @@ static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_
     GR_TRY(gr_comm_min(s->network->mesh->comm, &least, 1, error));
     GR_TRY(gr_comm_max(s->network->mesh->comm, &most, 1, error));
     if (least != most)
-        rc = gr_fail(error, GRAFT_ERR_FORMAT,
-                     "the files of the ranks do not belong together: their counters or weights differ, so they are of "
-                     "different times");
-done:
-    return rc;
+        return gr_fail(
+            error, GRAFT_ERR_FORMAT,
+            "the files of the ranks do not belong together: their counters or weights differ, so they are of "
+            "different times");
+    return GRAFT_OK;
 }
 
 /* Move the checkpoint to the stream. */
@@ -375,11 +367,11 @@ int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_erro
     char              of_rank[PATH_MAX];
 
     if (rc == GRAFT_OK) rc = gr_network_check_idle(s->network, error);
-    GR_TRY(gr_network_agree(s->network, rc, s->counters.offered, error));
+    GR_TRY_DONE(gr_network_agree(s->network, rc, s->counters.offered, error));
     rc = path_of_rank(s, path, of_rank, error);
     if (rc == GRAFT_OK) rc = read_checkpoint(s, of_rank, &c, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(compare_checkpoints(s, &c, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(compare_checkpoints(s, &c, error));
     take_checkpoint(s, &c);
 done:
     if (rc < 0) s->network->training.has_moments = had_moments;

@@ -43,7 +43,6 @@ static int32_t slots_needed(const struct plan *p, const graft_sample_state *stat
 static int32_t check_state(graft_stream *s, const graft_sample_state *state, const struct plan *p, graft_error *error)
 {
     const graft_network *n = s->network;
-    int32_t              rc = GRAFT_OK;
 
     if (state->target == NULL && n->columns.out > n->columns.in)
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -52,22 +51,19 @@ static int32_t check_state(graft_stream *s, const graft_sample_state *state, con
                        (long long)n->columns.out, (long long)n->columns.in);
     GR_TRY(gr_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
     GR_TRY(gr_network_check_finite(n, state->input, "state.input", 0, error));
-    if (state->target != NULL) rc = gr_network_check_finite(n, state->target, "state.target", 1, error);
-done:
-    return rc;
+    if (state->target != NULL) return gr_network_check_finite(n, state->target, "state.target", 1, error);
+    return GRAFT_OK;
 }
 
 /* With option check=full, compare copies of a state and of its target. */
 static int32_t compare_state(graft_stream *s, const graft_sample_state *state, graft_error *error)
 {
     graft_network *n = s->network;
-    int32_t        rc = GRAFT_OK;
 
     if (!n->checks.compares) return GRAFT_OK;
     GR_TRY(gr_network_compare_field(n, GRAFT_OK, state->input, "state.input", 0, error));
-    if (state->target != NULL) rc = gr_network_compare_field(n, GRAFT_OK, state->target, "state.target", 1, error);
-done:
-    return rc;
+    if (state->target != NULL) return gr_network_compare_field(n, GRAFT_OK, state->target, "state.target", 1, error);
+    return GRAFT_OK;
 }
 
 /* Forget the input that waits longest. */
@@ -146,8 +142,8 @@ int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *s
         s->counters.dropped++;
         rc = GRAFT_OK;
     } else {
-        GR_TRY(rc);
-        GR_TRY(compare_state(s, state, error));
+        GR_TRY_DONE(rc);
+        GR_TRY_DONE(compare_state(s, state, error));
         if (p.is_first) begin_run(s);
         take_state(s, &p, state);
     }

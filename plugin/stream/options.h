@@ -1,7 +1,6 @@
 /* The options of streams.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_STREAM_OPTIONS_H
-#define GR_STREAM_OPTIONS_H
+#pragma once
 
 #include "base/option_row.h"
 
@@ -40,5 +39,3 @@ static inline const struct gr_stream_options *gr_stream_options(const graft_cont
 {
     return gr_options_of(&context->options, &gr_stream_option_table);
 }
-
-#endif

@@ -7,13 +7,9 @@
 
 int32_t gr_slots_init(const graft_context *context, struct gr_slots *s, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(GR_NEW(context, s->state, s->most, error));
     GR_TRY(GR_NEW(context, s->uses, s->most, error));
-    GR_TRY(GR_NEW(context, s->unused, s->most, error));
-done:
-    return rc;
+    return GR_NEW(context, s->unused, s->most, error);
 }
 
 void gr_slots_fini(const graft_context *context, struct gr_slots *s)

@@ -91,7 +91,7 @@ static int32_t train_within(graft_stream *s, int64_t budget, int32_t max_steps, 
     struct watch       w = { .begin = gr_seconds() };
     graft_network_step step;
     double             losses = 0;
-    int32_t            reason, counted = 0, rc = GRAFT_OK;
+    int32_t            reason, counted = 0;
 
     s->steps_now = 0;
     s->loss = (double)NAN;
@@ -110,8 +110,7 @@ static int32_t train_within(graft_stream *s, int64_t budget, int32_t max_steps, 
     if (s->steps_now == 0) s->seconds = 0;
     s->reason = reason;
     if (reason == GRAFT_STREAM_BUDGET_SMALL && budget > 0) forget_slowest(s);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_steps, graft_error *error)
@@ -128,9 +127,7 @@ int32_t gr_stream_step(graft_stream *s, int32_t rc, double budget, int32_t max_s
     GR_TRY(gr_comm_agree_same(s->network->mesh->comm, rc, names, values, 3, error));
     nanoseconds = budget < 1e12 ? (int64_t)(1e6 * budget) : (int64_t)1000000000 * 1000000000;
     GR_TRY(gr_comm_min(s->network->mesh->comm, &nanoseconds, 1, error));
-    rc = train_within(s, nanoseconds, max_steps, error);
-done:
-    return rc;
+    return train_within(s, nanoseconds, max_steps, error);
 }
 
 int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error)
@@ -141,9 +138,9 @@ int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error)
         rc = gr_fail(error, GRAFT_ERR_STATE, "no pair is held out yet; see option 'stream.holdout'");
     if (rc == GRAFT_OK) rc = gr_network_check_idle(s->network, error);
     if (rc == GRAFT_OK) rc = gr_network_reserve_training(s->network, 0, error);
-    GR_TRY(gr_network_agree(s->network, rc, s->held.count, error));
+    GR_TRY_DONE(gr_network_agree(s->network, rc, s->held.count, error));
     for (int32_t k = 0; k < s->held.count; k++) s->batch[k] = pair_of(s, &s->held.pair[k]);
-    GR_TRY(gr_network_loss(s->network, s->batch, s->held.count, &loss, error));
+    GR_TRY_DONE(gr_network_loss(s->network, s->batch, s->held.count, &loss, error));
     s->validation = loss;
     s->counters.since_best = islessequal(s->best, loss) ? s->counters.since_best + 1 : 0; /* best may be NaN */
     if (s->counters.since_best == 0) s->best = loss;

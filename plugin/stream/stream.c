@@ -46,8 +46,8 @@ static int32_t size_pairs(graft_stream *s, graft_error *error)
                      "%lld bytes",
                      (long long)s->options.memory, (long long)other_slots(s),
                      (long long)(other_slots(s) * slot_bytes(s) + pair_bytes(s)));
-    GR_TRY(gr_comm_agree(n->mesh->comm, rc, error));
-    GR_TRY(gr_comm_min(n->mesh->comm, &pairs, 1, error));
+    GR_TRY_DONE(gr_comm_agree(n->mesh->comm, rc, error));
+    GR_TRY_DONE(gr_comm_min(n->mesh->comm, &pairs, 1, error));
     if (s->options.holdout > 0 && pairs > 1) {
         held = pairs / s->options.holdout > 1 ? pairs / s->options.holdout : 1;
         if (held > GR_STREAM_HELD_MOST) held = GR_STREAM_HELD_MOST;
@@ -63,15 +63,12 @@ done:
 static int32_t allocate_stream(graft_stream *s, graft_error *error)
 {
     const int64_t most = s->options.batch > s->held.capacity ? s->options.batch : s->held.capacity;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(s->context, s->train.pair, s->train.capacity, error));
     GR_TRY(GR_NEW(s->context, s->held.pair, s->held.capacity, error));
     GR_TRY(GR_NEW(s->context, s->waiting, s->waiting_most, error));
     GR_TRY(GR_NEW(s->context, s->batch, most, error));
-    rc = gr_slots_init(s->context, &s->slots, error);
-done:
-    return rc;
+    return gr_slots_init(s->context, &s->slots, error);
 }
 
 static int32_t check_network(const graft_network *n, int32_t rc, graft_error *error)
@@ -79,12 +76,10 @@ static int32_t check_network(const graft_network *n, int32_t rc, graft_error *er
     if (rc == GRAFT_OK && n->use.is_streamed)
         rc = gr_fail(error, GRAFT_ERR_STATE, "another stream trains this network; destroy it first");
     GR_TRY(gr_network_agree(n, rc, 0, error));
-    rc = gr_options_compare(n->context, n->mesh->comm,
-                            gr_options_bit(n->context, &gr_network_option_table) |
-                                gr_options_bit(n->context, &gr_stream_option_table),
-                            error);
-done:
-    return rc;
+    return gr_options_compare(n->context, n->mesh->comm,
+                              gr_options_bit(n->context, &gr_network_option_table) |
+                                  gr_options_bit(n->context, &gr_stream_option_table),
+                              error);
 }
 
 int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stream, graft_error *error)
@@ -92,8 +87,8 @@ int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stre
     const uint64_t seed = (uint64_t)gr_base_options(network->context)->seed;
     graft_stream  *s = NULL;
 
-    GR_TRY(check_network(network, rc, error));
-    GR_TRY(gr_comm_agree(network->mesh->comm, GR_NEW(network->context, s, 1, error), error));
+    GR_TRY_DONE(check_network(network, rc, error));
+    GR_TRY_DONE(gr_comm_agree(network->mesh->comm, GR_NEW(network->context, s, 1, error), error));
     s->context = network->context;
     s->network = gr_network_use(network);
     network->use.is_streamed = 1;
@@ -104,8 +99,8 @@ int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stre
     s->held.key = gr_random_key(seed, GR_RANDOM_STREAM, 0, 1);
     s->validation = s->best = s->loss = (double)NAN;
     s->reason = GRAFT_STREAM_NO_PAIRS;
-    GR_TRY(size_pairs(s, error));
-    GR_TRY(gr_comm_agree(network->mesh->comm, allocate_stream(s, error), error));
+    GR_TRY_DONE(size_pairs(s, error));
+    GR_TRY_DONE(gr_comm_agree(network->mesh->comm, allocate_stream(s, error), error));
     *stream = s;
     s = NULL;
 done:

@@ -7,8 +7,7 @@
  * A state is copied once, to a slot. Pairs, and inputs that wait for their target, refer to slots, which count their
  * uses.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_STREAM_STREAM_H
-#define GR_STREAM_STREAM_H
+#pragma once
 
 #include "draft/graft_stream.h"
 #include "network/network.h"
@@ -110,5 +109,3 @@ double  gr_stream_seconds(const graft_stream *s);
 /* file.c */
 int32_t gr_stream_save(graft_stream *s, int32_t rc, const char *path, graft_error *error);
 int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_error *error);
-
-#endif

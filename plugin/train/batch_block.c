@@ -63,7 +63,6 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
     const int threads = gr_threads_worth(s->run.threads, 4 * b->n_edges);
     const struct gr_fp fp = gr_fp_get();
     float             *made;
-    int32_t            rc = GRAFT_OK;
 
     *values = NULL;
     if (graph->values == NULL && !shared && !weighs) return GRAFT_OK;
@@ -84,8 +83,7 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
         gr_fp_set(own);
     }
     *values = made;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The factor of the sum of destination i. */
@@ -107,7 +105,6 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
 {
     const enum gr_normalization normalization = s->model.config.normalization;
     float                      *left, *right;
-    int32_t                     rc = GRAFT_OK;
 
     if (normalization == GR_NORMALIZE_NONE) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, left, b->n_dst, error));
@@ -119,8 +116,7 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
         right[i] = m->now.vertex[i] < s->data.n ? s->derived.whole.right[m->now.vertex[i]]
                                                 : m->halo.right[m->now.vertex[i] - s->data.n];
     block->right = right;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Features of the edges of attention that are rows of an array. */
@@ -129,15 +125,13 @@ static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m
 {
     const int64_t width = s->model.config.attention.edge_features;
     float        *made;
-    int32_t       rc = GRAFT_OK;
 
     if (s->derived.edge == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, made, b->n_edges * width, error));
     for (int64_t e = 0; e < b->n_edges; e++)
         memcpy(made + e * width, s->derived.edge + b->entry[e] * width, (uint64_t)width * sizeof *made);
     block->edge = made;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Whether the backward pass sums along the edges of this layer: gradients of features are not needed. */
@@ -156,7 +150,6 @@ static int32_t part_of_edges(struct gr_minibatches *m, const graft_csr *all, int
     int64_t       *row_ptr, at = 0;
     int32_t       *to_col;
     float         *to = NULL;
-    int32_t        rc = GRAFT_OK;
 
     for (int64_t e = 0; e < all->row_ptr[all->n_rows]; e++) at += col[e] >= begin && col[e] < end;
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row_ptr, all->n_rows + 1, error));
@@ -176,8 +169,7 @@ static int32_t part_of_edges(struct gr_minibatches *m, const graft_csr *all, int
     part->row_ptr = row_ptr;
     part->col_idx = to_col;
     part->values = to;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, const graft_csr *csr, graft_matrix **made,
@@ -186,9 +178,9 @@ static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, con
     struct gr_csr turned = { 0 };
     int32_t       rc = GRAFT_OK;
 
-    GR_TRY(gr_budget_check(&m->now.budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]),
-                           "graph", error));
-    GR_TRY(gr_csr_transpose(s->context, csr, &turned, error));
+    GR_TRY_DONE(gr_budget_check(&m->now.budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]),
+                                "graph", error));
+    GR_TRY_DONE(gr_csr_transpose(s->context, csr, &turned, error));
     rc = gr_derived_matrix(s->context, &turned, made, error);
 done:
     gr_csr_fini(s->context, &turned);
@@ -200,7 +192,6 @@ static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const 
                             graft_csr *csr, graft_error *error)
 {
     graft_csr cached, all = *csr;
-    int32_t   rc = GRAFT_OK;
 
     GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
     GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
@@ -209,9 +200,7 @@ static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const 
     GR_TRY(gr_matrix_create(s->context, &cached, &b->cached->halo, error));
     if (b->cached->fetch.count == 0) return GRAFT_OK;
     GR_TRY(part_of_edges(m, &all, b->n_src + b->cached->n_rows, b->n_seen, &cached, error));
-    rc = transpose_edges(s, m, &cached, &b->cached->halo_transpose, error);
-done:
-    return rc;
+    return transpose_edges(s, m, &cached, &b->cached->halo_transpose, error);
 }
 
 /* Attention and extrema read them after the rows of this rank. */
@@ -221,7 +210,6 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     const struct gr_cached_layer *c = b->cached;
     uint8_t                      *kind;
     int64_t                      *names;
-    int32_t                       rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, kind, b->n_seen, error));
     memset(kind + b->n_src, GR_ROW_HALO, (uint64_t)(b->n_seen - b->n_src));
@@ -236,8 +224,7 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = m->halo.name[c->cache.vertex[c->row[i]]];
     for (int64_t i = 0; i < c->fetch.count; i++) names[b->n_src + c->n_rows + i] = m->halo.name[c->fetch.vertex[i]];
     block->vertex = names;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
@@ -259,14 +246,14 @@ int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, 
     if (m->graph == &m->no_edges || l < s->model.config.gathers_from) return GRAFT_OK;
     csr.row_ptr = b->row_ptr;
     csr.col_idx = b->col;
-    GR_TRY(make_values(s, m, b, (const float **)&csr.values, error));
+    GR_TRY_DONE(make_values(s, m, b, (const float **)&csr.values, error));
     csr.value_type = csr.values != NULL ? GRAFT_F32 : 0;
-    GR_TRY(make_scales(s, m, b, block, error));
-    GR_TRY(take_edge_rows(s, m, b, block, error));
+    GR_TRY_DONE(make_scales(s, m, b, block, error));
+    GR_TRY_DONE(take_edge_rows(s, m, b, block, error));
     block->of_strategy = b->cached;
-    if (b->cached != NULL && reads_halo) GR_TRY(mark_cached(s, m, b, block, error));
-    else if (b->cached != NULL && b->n_seen > b->n_src) GR_TRY(split_cached(s, m, b, &csr, error));
-    GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
+    if (b->cached != NULL && reads_halo) GR_TRY_DONE(mark_cached(s, m, b, block, error));
+    else if (b->cached != NULL && b->n_seen > b->n_src) GR_TRY_DONE(split_cached(s, m, b, &csr, error));
+    GR_TRY_DONE(gr_matrix_create(s->context, &csr, &block->a, error));
     if (sums_backward(s, l)) rc = transpose_edges(s, m, &csr, &block->a_transpose, error);
 done:
     GR_ASSERT(rc < 0 || gr_block_is_valid(block));

@@ -22,7 +22,6 @@ static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, 
 {
     struct gr_fetch *fetch = &m->cached->layer[l].fetch;
     int64_t          edges = 0;
-    int32_t          rc = GRAFT_OK;
 
     for (int64_t e = 0; e < batch->layers[l].n_edges; e++) edges += missing_vertex(s, m->cached, batch, l, e) >= 0;
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_MESSAGES, fetch->vertex, edges, error));
@@ -32,21 +31,17 @@ static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, 
         if (v >= 0) fetch->vertex[fetch->count++] = v;
     }
     if (edges > 0)
-        rc = gr_sort_unique(s->context, fetch->vertex, s->derived.graph.part.halo.count - 1, &fetch->count, error);
-done:
-    return rc;
+        return gr_sort_unique(s->context, fetch->vertex, s->derived.graph.part.halo.count - 1, &fetch->count, error);
+    return GRAFT_OK;
 }
 
 /* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
 static int32_t add_asked(const struct gr_making *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     GR_TRY(gr_making_reserve(made, count, error));
     for (int64_t i = 0; i < count; i++) gr_making_add(made, fetch->row[i]);
     for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_numbering_find(&made->work->numbering, fetch->row[i]);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t extend_batch(void *arg, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error)
@@ -61,9 +56,8 @@ static int32_t extend_batch(void *arg, const struct gr_making *made, int32_t l, 
     rc = gr_fetch_ask(m->cached, &m->now.budget, layer, rc, error);
     gr_batches_charge(r->setup, m);
     GR_TRY(rc);
-    rc = gr_comm_agree(comm, add_asked(made, &layer->fetch, layer->fetch.start[GR_SEND][comm->n_ranks], error), error);
-done:
-    return rc;
+    return gr_comm_agree(comm, add_asked(made, &layer->fetch, layer->fetch.start[GR_SEND][comm->n_ranks], error),
+                         error);
 }
 
 const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct gr_minibatches *m)

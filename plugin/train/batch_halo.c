@@ -24,7 +24,7 @@ static int32_t fetch_halo(struct gr_setup *s, struct gr_minibatches *m, const vo
 
     if (rc == GRAFT_OK) packed = gr_new(s->context, count, (uint64_t)bytes, "rows", error);
     if (rc == GRAFT_OK && packed == NULL) rc = GRAFT_ERR_NOMEM;
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
     gr_budget_return(budget, count * bytes);
 done:
@@ -40,7 +40,7 @@ static int32_t fetch_degrees(struct gr_setup *s, struct gr_minibatches *m, graft
     int32_t                rc = gr_budget_borrow(&m->lasting.budget, bytes, "messages (degrees)", error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(s->context, owned, s->data.n, error);
-    GR_TRY(gr_comm_agree(s->data.over->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(s->data.over->comm, rc, error));
     for (int64_t v = 0; v < s->data.n; v++) owned[v] = m->graph->row_ptr[v + 1] - m->graph->row_ptr[v];
     rc = fetch_halo(s, m, owned, sizeof *owned, r->degree, error);
     gr_budget_return(&m->lasting.budget, bytes);
@@ -59,14 +59,11 @@ static int32_t make_halo_arrays(struct gr_setup *s, struct gr_minibatches *m, gr
     struct gr_budget *budget = &m->lasting.budget;
     const int         by_degree = gr_sample_options(s->context)->weights == GR_SAMPLE_BY_DEGREE;
     const int64_t     halo = s->derived.graph.part.halo.count;
-    int32_t           rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->halo.name, halo, error));
     if (s->derived.whole.right != NULL) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->halo.right, halo, error));
     if (by_degree) GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRAPH, m->ranks->degree, halo, error));
-    rc = GR_BUDGET_NEW(budget, GR_USE_FEATURES, m->halo.x, halo * input_row_bytes(s), error);
-done:
-    return rc;
+    return GR_BUDGET_NEW(budget, GR_USE_FEATURES, m->halo.x, halo * input_row_bytes(s), error);
 }
 
 /* An entry of a row, with the global number of its column. */
@@ -103,8 +100,8 @@ static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft
     if (!draws_neighbours(s)) return GRAFT_OK;
     for (int64_t v = 0; v < s->data.n; v++)
         if (graph->row_ptr[v + 1] - graph->row_ptr[v] > longest) longest = graph->row_ptr[v + 1] - graph->row_ptr[v];
-    GR_TRY(GR_BUDGET_NEW(&m->lasting.budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
-    GR_TRY(GR_NEW(s->context, row, longest, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(&m->lasting.budget, GR_USE_GRAPH, r->shift, gr_csr_entries(graph), error));
+    GR_TRY_DONE(GR_NEW(s->context, row, longest, error));
     for (int64_t v = 0; v < s->data.n; v++) {
         const int64_t begin = graph->row_ptr[v], count = graph->row_ptr[v + 1] - begin;
 
@@ -135,15 +132,13 @@ static double joined_bytes(const struct gr_setup *s)
 static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
-    int32_t                rc = GRAFT_OK;
 
     if (s->derived.whole.a != NULL || !s->model.config.kind->gathers) return GRAFT_OK;
     GR_TRY(gr_budget_check(&m->lasting.budget, joined_bytes(s), "graph (to draw from)", error));
     GR_TRY(gr_derived_join(&s->derived, s->derived.wish.uses_values, &r->joined, error));
     gr_budget_charge(&m->lasting.budget, GR_USE_GRAPH, gr_csr_bytes(&r->joined));
     m->graph = &r->joined.view;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
@@ -153,16 +148,16 @@ int32_t gr_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, graft_e
     struct gr_batch_halo  *halo = &m->halo;
     int32_t                rc = GRAFT_OK;
 
-    GR_TRY(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
+    GR_TRY_DONE(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
     rc = make_halo_arrays(s, m, error);
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(fetch_halo(s, m, whole->vertex, sizeof *halo->name, halo->name, error));
-    GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
-    if (halo->right != NULL) GR_TRY(fetch_halo(s, m, whole->right, sizeof *halo->right, halo->right, error));
-    if (m->ranks->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(fetch_halo(s, m, whole->vertex, sizeof *halo->name, halo->name, error));
+    GR_TRY_DONE(gr_comm_agree(comm, order_entries(s, m, error), error));
+    if (halo->right != NULL) GR_TRY_DONE(fetch_halo(s, m, whole->right, sizeof *halo->right, halo->right, error));
+    if (m->ranks->degree != NULL) GR_TRY_DONE(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
-    GR_TRY(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
+    GR_TRY_DONE(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
     gr_budget_charge(&m->lasting.budget, GR_USE_MESSAGES, gr_links_bytes(&m->ranks->links));
 done:
     return rc;
@@ -178,8 +173,7 @@ int32_t gr_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint
     const int64_t right = what & GRAFT_UPDATE_EDGE_VALUES && m->halo.right != NULL ? (int64_t)sizeof *m->halo.right : 0;
     const int64_t bytes =
         m->ranks->links.send_start[s->data.over->comm->n_ranks] * (features > right ? features : right);
-    float  *values;
-    int32_t rc = GRAFT_OK;
+    float *values;
 
     GR_TRY(gr_budget_check(&s->budget, (double)bytes, "messages (rows of the halo)", error));
     GR_TRY(GR_NEW(s->context, changes->packed, bytes, error));
@@ -187,8 +181,7 @@ int32_t gr_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint
     GR_TRY(GR_NEW(s->context, values, gr_csr_entries(&joined->view), error));
     gr_derived_join_values(&edges->copy.part, values);
     changes->values = values;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
@@ -197,7 +190,6 @@ int32_t gr_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_
     struct gr_batch_ranks *r = m->ranks;
     struct gr_comm        *comm = s->data.over->comm;
     void *const            before = r->joined.values;
-    int32_t                rc = GRAFT_OK;
 
     if (changes->values != NULL) {
         r->joined.values = changes->values;
@@ -207,8 +199,7 @@ int32_t gr_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_
     if (what & GRAFT_UPDATE_FEATURES)
         GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, changes->packed, m->halo.x, input_row_bytes(s), error));
     if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && m->halo.right != NULL)
-        rc = gr_links_ask(&r->links, comm, s->derived.whole.right, changes->packed, m->halo.right,
-                          sizeof *m->halo.right, error);
-done:
-    return rc;
+        return gr_links_ask(&r->links, comm, s->derived.whole.right, changes->packed, m->halo.right,
+                            sizeof *m->halo.right, error);
+    return GRAFT_OK;
 }

@@ -61,7 +61,6 @@ static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, i
 {
     const int reads_rows = s->model.config.kind->attends || s->model.config.extremum != 0;
     uint8_t  *kind = NULL;
-    int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < s->data.n; v++) own[v] = (int32_t)v;
     if (reads_rows) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, kind, s->data.n, error));
@@ -73,8 +72,7 @@ static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, i
         block[l].of_strategy = &m->cached->layer[l];
         block[l].kind = kind;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Fill empty tables by a forward pass over all vertices, without dropout. */
@@ -86,15 +84,15 @@ static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t
     int32_t               *own, rc = GRAFT_OK;
 
     if (c->is_filled || c->first == c->n_layers) return GRAFT_OK;
-    GR_TRY(gr_arrays_for_all(s, error));
+    GR_TRY_DONE(gr_arrays_for_all(s, error));
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, own, s->data.n, error));
-    GR_TRY(make_whole_blocks(s, m, own, block, block_of, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, own, s->data.n, error));
+    GR_TRY_DONE(make_whole_blocks(s, m, own, block, block_of, error));
     c->batch = c->life.now = number;
     c->own.vertex = own;
     c->own.n = s->data.n;
     s->run.strategy = &c->base;
-    GR_TRY(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
+    GR_TRY_DONE(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
     c->is_filled = c->own.unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
 done:
     gr_arrays_fini(s);
@@ -106,7 +104,7 @@ static int32_t begin_batch(struct gr_setup *s, struct gr_minibatches *m, const s
                            graft_error *error)
 {
     struct gr_cached *c = m->cached;
-    int32_t          *vertex, rc = GRAFT_OK;
+    int32_t          *vertex;
 
     (void)s;
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, vertex, batch->n_vertices, error));
@@ -114,8 +112,7 @@ static int32_t begin_batch(struct gr_setup *s, struct gr_minibatches *m, const s
     c->batch = c->life.now = number;
     c->own.vertex = vertex;
     c->own.n = batch->n_seeds;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Find the rows of the vertices of other batches, which follow the own vertices. */
@@ -123,14 +120,13 @@ static int32_t find_rows(struct gr_setup *s, struct gr_minibatches *m, const str
                          struct gr_cached_layer *layer, graft_error *error)
 {
     const int64_t count = batch->n_vertices - batch->n_seeds;
-    int32_t      *row, rc = GRAFT_OK;
+    int32_t      *row;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
     gr_cache_find(&layer->cache, m->cached->own.vertex + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
     layer->row = row;
     layer->n_rows = count;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* All layers with tables have the same edges, and share the space of rows. */

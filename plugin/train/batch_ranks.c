@@ -49,7 +49,6 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
 static int32_t init_ranks(struct gr_setup *s, struct gr_minibatches *m, struct gr_cached_wish *wish, graft_error *error)
 {
     struct gr_comm *comm = s->data.over->comm;
-    int32_t         rc = GRAFT_OK;
 
     GR_TRY(gr_comm_agree(comm, GR_NEW(s->context, m->ranks, 1, error), error));
     GR_TRY(gr_batch_halo_init(s, m, error));
@@ -59,9 +58,7 @@ static int32_t init_ranks(struct gr_setup *s, struct gr_minibatches *m, struct g
     wish->feature_width = s->model.config.width[0];
     wish->feature_bytes = wish->feature_width * gr_dtype_bytes(s->run.input.type);
     m->cached = &m->rows;
-    rc = gr_comm_agree(comm, gr_cached_init(m->cached, s->context, wish, &m->lasting.budget, error), error);
-done:
-    return rc;
+    return gr_comm_agree(comm, gr_cached_init(m->cached, s->context, wish, &m->lasting.budget, error), error);
 }
 
 static void fini_ranks(struct gr_setup *s, struct gr_minibatches *m)
@@ -92,7 +89,6 @@ static int32_t deal_seeds(const struct gr_setup *s, int64_t n_seeds, struct gr_b
 {
     const int64_t size = gr_sample_options(s->context)->batch_size, ranks = s->data.over->comm->n_ranks;
     double        all = (double)n_seeds;
-    int32_t       rc = GRAFT_OK;
 
     deal->n_seeds = deal->most_seeds = n_seeds;
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
@@ -104,9 +100,7 @@ static int32_t deal_seeds(const struct gr_setup *s, int64_t n_seeds, struct gr_b
                        (long long)size, (long long)ranks, (long long)deal->n_all);
     deal->n_batches = (deal->n_all + ranks * size - 1) / (ranks * size);
     warn_of_large_batches(s, deal);
-    rc = gr_comm_agree(s->data.over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
-done:
-    return rc;
+    return gr_comm_agree(s->data.over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
 }
 
 /* The weights of the losses of all batches. */
@@ -131,7 +125,6 @@ static int32_t end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_err
     double       all = (double)m->edges.n;
     int64_t      most = m->edges.n;
     const double begin = gr_profile_begin(&s->run.profile);
-    int32_t      rc = GRAFT_OK;
 
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
@@ -141,8 +134,7 @@ static int32_t end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_err
     GR_TRY(gr_comm_max(s->data.over->comm, &most, 1, error));
     m->edges.all = all;
     m->edges.most = most;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
@@ -151,12 +143,10 @@ done:
 static int32_t receive_rows(struct gr_setup *s, struct gr_minibatches *m, int64_t number, graft_error *error)
 {
     const double begin = gr_profile_begin(&s->run.profile);
-    int32_t      rc = GRAFT_OK;
 
     GR_TRY(gr_cached_begin(m->cached, number, (struct gr_team){ .threads = s->run.threads }, error));
     gr_profile_end_alone(&s->run.profile, "receive", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* With an extension, the cached rows determine which rows are fetched while the batch is sampled. */
@@ -194,7 +184,7 @@ static int32_t number_vertices(const struct gr_setup *s, struct gr_minibatches *
     struct gr_batch_ranks *r = m->ranks;
     struct gr_batch_now   *now = &m->now;
     const int64_t          n = batch->n_vertices;
-    int32_t                l = batch->n_layers - 1, rc = GRAFT_OK;
+    int32_t                l = batch->n_layers - 1;
 
     GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, r->place, n, error));
     GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, r->vertex, n, error));
@@ -219,9 +209,7 @@ static int32_t number_vertices(const struct gr_setup *s, struct gr_minibatches *
     m->edges.n += gr_batch_edges(batch);
     now->vertex = r->vertex;
     now->names = r->names;
-    rc = gr_batch_fetch_number(m, error);
-done:
-    return rc;
+    return gr_batch_fetch_number(m, error);
 }
 
 /* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if its row is missing. Columns of fetched
@@ -234,7 +222,6 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     int32_t                *vertex, *row;
     const struct gr_fetch  *fetch = &cached->fetch;
     int64_t                 wanted = 0, found = 0;
-    int32_t                 rc = GRAFT_OK;
 
     for (int64_t e = 0; e < from->n_edges; e++)
         if (r->place[from->col[e]] < 0) column[~r->place[from->col[e]]] = 1;
@@ -261,8 +248,7 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     GR_ASSERT(found == cached->n_rows);
     cached->row = row;
     b->n_seen = b->n_src + found + fetch->count;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Copy the edges whose columns exist. */
@@ -272,7 +258,6 @@ static int32_t copy_edges(struct gr_minibatches *m, const struct gr_sampled_laye
     const struct gr_batch_ranks *r = m->ranks;
     int64_t                     *row_ptr, *entry, *row, at = 0;
     int32_t                     *col;
-    int32_t                      rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row_ptr, b->n_dst + 1, error));
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, b->n_dst, error));
@@ -295,8 +280,7 @@ static int32_t copy_edges(struct gr_minibatches *m, const struct gr_sampled_laye
     b->col = col;
     b->entry = entry;
     b->n_edges = at;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The edges of layer l, with the cached rows of the halo. */
@@ -306,7 +290,7 @@ static int32_t make_layer(struct gr_setup *s, struct gr_minibatches *m, const st
     struct gr_batch_ranks         *r = m->ranks;
     const struct gr_sampled_layer *from = &batch->layers[l];
     const int32_t                  first = s->model.config.gathers_from;
-    int32_t                       *column, rc = GRAFT_OK;
+    int32_t                       *column;
 
     *b = (struct gr_batch_layer){ .n_dst = l < first                 ? batch->n_vertices
                                            : l + 1 < batch->n_layers ? r->owned[l + 1]
@@ -322,9 +306,7 @@ static int32_t make_layer(struct gr_setup *s, struct gr_minibatches *m, const st
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, column, r->halo[l], error));
     for (int64_t h = 0; l == first && h < r->halo[l]; h++) column[h] = (int32_t)(m->now.n_owned + h);
     if (l > first) GR_TRY(find_cached(s, m, from, l, b, column, error));
-    rc = copy_edges(m, from, column, b, error);
-done:
-    return rc;
+    return copy_edges(m, from, column, b, error);
 }
 
 const struct gr_batch_mode gr_train_ranks_batches = {

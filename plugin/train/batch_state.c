@@ -61,16 +61,14 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
 int32_t gr_batches_identify(const struct gr_setup *s, const graft_sampler *sampler, struct gr_batches_id *id,
                             graft_error *error)
 {
-    double  checksum = checksum_of(s, sampler);
-    int32_t rc = GRAFT_OK;
+    double checksum = checksum_of(s, sampler);
 
     GR_TRY(gr_strategy_sum(s->run.strategy, &checksum, 1, error));
     id->n_batches = gr_sampler_batches(sampler);
     id->batch_size = gr_sample_options(s->context)->batch_size;
     id->n_ranks = s->data.over != NULL ? s->data.over->comm->n_ranks : 1;
     id->checksum = (int64_t)checksum;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static void list_table(struct gr_minibatches *m, int32_t layer, const char *part, int64_t *data, int64_t words)
@@ -97,7 +95,6 @@ static void list_layer(struct gr_minibatches *m, int32_t l)
 int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_cached *c = m->cached;
-    int32_t           rc = GRAFT_OK;
 
     if (c == NULL || c->first == c->n_layers) return GRAFT_OK;
     if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->push.rows_most == 0 && !c->fetching.keeps)))
@@ -107,8 +104,7 @@ int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft
     m->tables.layout = layout_of(s, m);
     list_table(m, -1, "layout", &m->tables.layout, 1);
     for (int32_t l = c->first; l < c->n_layers; l++) list_layer(m, l);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t check_table_rows(const struct gr_cached *c, const struct gr_cached_layer *layer, const char *name,

@@ -45,9 +45,7 @@ static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, c
     GR_TRY(gr_batch_deal_seeds(s, m, n_seeds, &u->deal, error));
     rc = gr_batch_sampler(s, m, source, &u->deal, &u->sampler, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    rc = gr_batches_identify(s, u->sampler, &u->id, error);
-done:
-    return rc;
+    return gr_batches_identify(s, u->sampler, &u->id, error);
 }
 
 static int32_t prepare_batches(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
@@ -61,7 +59,7 @@ static int32_t prepare_batches(void *arg, const struct gr_targets *targets, cons
 
     if (rc == GRAFT_OK && s->data.over != NULL)
         rc = gr_batch_halo_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     graph = next_graph(u, edges);
     rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
 done:
@@ -91,7 +89,7 @@ int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_datas
     const struct gr_update_dependent dependent = { prepare_batches, &update };
     int32_t                          rc = GRAFT_OK;
 
-    GR_TRY(gr_setup_update(&t->setup, what, data, &dependent, error));
+    GR_TRY_DONE(gr_setup_update(&t->setup, what, data, &dependent, error));
     if (update.sampler != NULL) take_sampler(t, &update);
     gr_minibatches_forget(t);
     if (m->ranks != NULL) rc = gr_batch_halo_take(&t->setup, m, what, &update.changes, error);

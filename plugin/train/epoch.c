@@ -123,7 +123,6 @@ static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const
                                   struct finding *found, graft_error *error)
 {
     struct gr_run *run = &t->setup.run;
-    int32_t        rc = GRAFT_OK;
     double         begin;
 
     run->epoch = step;
@@ -136,8 +135,7 @@ static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const
     if (run->strategy->ops->sum_gradients != NULL) gr_profile_end_alone(&run->profile, "reduce", begin);
     find_in_gradients(t, *loss, found);
     find_in_history(t, found);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Clip the gradients, and change the weights: step `number`, from 1 on. */
@@ -212,7 +210,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
-    if (t->setup.data.over == NULL) GR_TRY(gr_check_cancel(t->setup.context, error));
+    if (t->setup.data.over == NULL) GR_TRY_DONE(gr_check_cancel(t->setup.context, error));
     rc = gr_minibatch_begin(t, error);
     if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
     else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->now.block_of, step, epoch, &loss, found, error);
@@ -230,13 +228,11 @@ done:
 static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
-    int32_t             rc = GRAFT_OK;
 
     GR_TRY(gr_minibatches_begin_epoch(t, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
-    if (found->what[0] == '\0') rc = gr_minibatches_end_epoch(t, error);
-done:
-    return rc;
+    if (found->what[0] == '\0') return gr_minibatches_end_epoch(t, error);
+    return GRAFT_OK;
 }
 
 /* The evaluation of an epoch of batches lacked memory: the next call evaluates, and repeats no batch. */
@@ -253,7 +249,6 @@ static void await_evaluation(graft_trainer *t, double loss)
 static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
-    int32_t             rc = GRAFT_OK;
 
     if (p->n_batches == 0) {
         GR_TRY(train_blocks(t, t->setup.derived.step_of, p->epoch, epoch, &epoch->loss, found, error));
@@ -266,8 +261,7 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
     p->loss = p->weight = 0;
     p->batch = 0;
     p->epoch++;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* A step and, if it is due, an evaluation. */
@@ -281,7 +275,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     *found = (struct finding){ 0 };
     epoch->best = 0;
     gr_metrics_clear(metrics);
-    GR_TRY(train_step(t, epoch, found, error));
+    GR_TRY_DONE(train_step(t, epoch, found, error));
     epoch->seconds_step = t->seconds_step = gr_seconds() - begin;
     epoch->drift = t->setup.strategy->drift;
     epoch->synchronous = t->setup.strategy->waited;
@@ -291,7 +285,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     if (rc == GRAFT_OK) rc = gr_trainer_measure(t, metrics, &is_finite, error);
     gr_trainer_forward_end(t);
     if (rc < 0) await_evaluation(t, epoch->loss);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     t->is_measured = is_finite;
     find_in_losses(is_finite, found);
     if (is_finite) epoch->best = keep_best(t, metrics);
@@ -331,15 +325,15 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
 
     if (found->is_in_moment) now = *found;
     else if (!found->is_after_step) {
-        GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY(gr_ranks_fail(&t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error),
-                             error));
+        GR_TRY_DONE(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
+        GR_TRY_DONE(gr_ranks_fail(
+            &t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error), error));
         gr_strategy_forget(t->setup.run.strategy, 1);
     } else if (!t->is_measured) {
         rc = gr_trainer_forward(t, error);
         if (rc == GRAFT_OK) rc = gr_trainer_measure(t, &metrics, &is_finite, error);
         gr_trainer_forward_end(t);
-        GR_TRY(gr_ranks_fail(&t->setup, rc, error));
+        GR_TRY_DONE(gr_ranks_fail(&t->setup, rc, error));
     }
     *hopeless = now.what[0] != '\0' || !is_finite;
 done:
@@ -450,11 +444,11 @@ static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epo
     while (t->progress.epoch < target) {
         const int64_t next = t->progress.epoch + 1;
 
-        if (t->batches != NULL) GR_TRY(gr_minibatches_prepare(t, error));
-        GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY(gr_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
+        if (t->batches != NULL) GR_TRY_DONE(gr_minibatches_prepare(t, error));
+        GR_TRY_DONE(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
+        GR_TRY_DONE(gr_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
         if (found.what[0] != '\0' && halvings == 0) first = found;
-        if (found.what[0] != '\0') GR_TRY(treat(t, &found, next, &halvings, error));
+        if (found.what[0] != '\0') GR_TRY_DONE(treat(t, &found, next, &halvings, error));
     }
     warn_of_halvings(t, &first, halvings);
     copy_metrics(epoch, &metrics);

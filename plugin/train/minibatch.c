@@ -15,14 +15,11 @@ static int32_t take_halo_features(struct gr_setup *s, struct gr_minibatches *m, 
     const int64_t              count = now->n_vertices - now->n_owned;
     struct gr_input            halo = m->whole.input;
     int64_t                   *row;
-    int32_t                    rc = GRAFT_OK;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
     for (int64_t i = 0; i < count; i++) row[i] = now->vertex[now->n_owned + i] - s->data.n;
     halo.x = m->halo.x;
-    rc = gr_setup_take_features(s, &halo, row, count, to, error);
-done:
-    return rc;
+    return gr_setup_take_features(s, &halo, row, count, to, error);
 }
 
 static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
@@ -30,7 +27,6 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
     const struct gr_batch_now *now = &m->now;
     const int64_t              width = s->model.config.width[0];
     float                     *x;
-    int32_t                    rc = GRAFT_OK;
 
     if (m->whole.input.x == NULL)
         return gr_setup_sparse_rows(s, &m->now.budget, now->vertex, now->block[0].n_src, now->block[0].n_dst, error);
@@ -41,9 +37,8 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
     s->run.input.type = GRAFT_F32;
     s->run.input.stride = width;
     if (s->model.config.input_dropout > 0)
-        rc = GR_BUDGET_NEW(&m->now.budget, GR_USE_FEATURES, s->run.input.dropped, now->n_vertices * width, error);
-done:
-    return rc;
+        return GR_BUDGET_NEW(&m->now.budget, GR_USE_FEATURES, s->run.input.dropped, now->n_vertices * width, error);
+    return GRAFT_OK;
 }
 
 /* Labels, targets or float targets of the seeds, and whether they are training vertices. */
@@ -58,12 +53,12 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     float                   *values = NULL;
     int32_t                  rc = GRAFT_OK;
 
-    if (from->labels != NULL) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
+    if (from->labels != NULL) GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
     if (from->targets != NULL)
-        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
+        GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
     if (from->values != NULL)
-        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, split, batch->n_seeds, error));
+        GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
+    GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, split, batch->n_seeds, error));
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         const uint64_t v = (uint64_t)batch->vertex[i], to = (uint64_t)i * classes;
 
@@ -100,7 +95,6 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
 {
     struct gr_batch_now *now = &m->now;
     int64_t             *names;
-    int32_t              rc = GRAFT_OK;
 
     now->n_vertices = now->n_owned = batch->n_vertices;
     now->vertex = now->names = batch->vertex;
@@ -109,8 +103,7 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
     GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
     for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.whole.vertex[batch->vertex[i]];
     now->names = names;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
@@ -127,26 +120,19 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                             .weight = from->weight,
                                             .normalizes = batch->normalizes,
                                             .from = from };
-    int32_t                       rc = GRAFT_OK;
 
     if (m->mode->layer != NULL) GR_TRY(m->mode->layer(s, m, batch, l, &layer, error));
-    rc = gr_batch_block(s, m, l, &layer, error);
-done:
-    return rc;
+    return gr_batch_block(s, m, l, &layer, error);
 }
 
 /* The local part of a batch. */
 static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
-
     for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(make_batch_layer(s, m, batch, l, error));
     GR_TRY(take_features(s, m, error));
     GR_TRY(take_targets(s, m, batch, error));
-    rc = gr_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
-done:
-    return rc;
+    return gr_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
 }
 
 /* The seeds of the batch and their neighbours. With an extension sampling is collective, so ranks agree before it. */
@@ -162,9 +148,7 @@ static int32_t sample_batch(struct gr_setup *s, struct gr_minibatches *m, graft_
     gr_batch_charge_sampler(s, m);
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
-    rc = gr_strategy_agree(s->run.strategy, rc, error);
-done:
-    return rc;
+    return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
 int64_t gr_minibatch_number(const struct gr_progress *progress)
@@ -180,7 +164,6 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     const int64_t               number = gr_minibatch_number(&t->progress);
     const struct gr_batch      *batch;
     double                      begin;
-    int32_t                     rc = GRAFT_OK;
 
     m->whole = (struct gr_batch_whole){ s->run.input, s->run.targets, s->run.strategy };
     gr_budget_init(&m->now.budget, s->context, 0);
@@ -200,8 +183,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     gr_profile_end_alone(&s->run.profile, "gather", begin);
     if (mode->end != NULL) GR_TRY(mode->end(m, error));
     if (m->cached != NULL) s->run.strategy = &m->cached->base;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_minibatch_end(graft_trainer *t)

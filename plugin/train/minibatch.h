@@ -7,8 +7,7 @@
  * batch_history.c  batches that read rows of earlier ones (history)
  * batch_state.c  tables of rows in the state, and what identifies batches
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_TRAIN_MINIBATCH_H
-#define GR_TRAIN_MINIBATCH_H
+#pragma once
 
 #include "parallel/cached.h"
 #include "run/input.h"
@@ -273,5 +272,3 @@ int32_t gr_batch_halo_take(struct gr_setup *setup, struct gr_minibatches *m, uin
 const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
 /** Once the vertices of a batch are numbered: the rows that are sent, and space for them. */
 int32_t                    gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error);
-
-#endif

@@ -66,7 +66,6 @@ int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m,
 {
     const int all = m->mode->renews;
     int64_t   count = 0;
-    int32_t   rc = GRAFT_OK;
 
     for (int64_t v = 0; v < targets->n; v++) count += all || gr_is_trained(targets, v);
     GR_TRY(GR_NEW(s->context, *seeds, count, error));
@@ -74,8 +73,7 @@ int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m,
     count = 0;
     for (int64_t v = 0; v < targets->n; v++)
         if (all || gr_is_trained(targets, v)) (*seeds)[count++] = v;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Places for the blocks of a batch; and for a model that uses no edges, a graph without edges. */
@@ -83,7 +81,6 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
 {
     const int64_t layers = s->model.config.n_layers;
     int64_t      *row_ptr = NULL;
-    int32_t       rc = GRAFT_OK;
 
     GR_TRY(GR_NEW(s->context, m->now.block_of, layers, error));
     GR_TRY(GR_NEW(s->context, m->now.block, layers, error));
@@ -93,8 +90,7 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
     m->no_edges =
         (graft_csr){ .size = sizeof m->no_edges, .index_type = GRAFT_I32, .n_rows = s->data.n, .n_cols = s->data.n };
     m->no_edges.row_ptr = row_ptr;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
@@ -112,7 +108,6 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr
                          const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
 {
     int64_t fanout[GR_LAYERS_MAX];
-    int32_t rc = GRAFT_OK;
 
     source.fanout = fanout;
     source.n_layers = s->model.config.n_layers;
@@ -120,9 +115,7 @@ int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr
     source.neighbours = !s->model.config.kind->gathers || m->mode->renews;
     if (!m->mode->renews) GR_TRY(read_fanouts(s, fanout, error));
     if (m->mode->source != NULL) m->mode->source(s, m, &source, fanout);
-    rc = gr_sampler_create(s->context, &source, sampler, error);
-done:
-    return rc;
+    return gr_sampler_create(s->context, &source, sampler, error);
 }
 
 /* Rows of earlier batches are of the layers above the first that gathers. */
@@ -135,15 +128,13 @@ static int32_t init_mode(struct gr_setup *s, struct gr_minibatches *m, graft_err
                                      .first = second < config->n_layers ? second : config->n_layers,
                                      .n_layers = config->n_layers,
                                      .width = width };
-    int32_t                 rc = GRAFT_OK;
 
     for (int32_t l = 0; l < config->n_layers; l++)
         width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
     if (m->mode->init != NULL) GR_TRY(m->mode->init(s, m, &wish, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_tables_init(s, m, error), error));
     gr_batches_charge(s, m);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
@@ -152,19 +143,19 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
     int64_t                 *seeds = NULL;
     int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(check_options(s, m->mode, error));
+    GR_TRY_DONE(check_options(s, m->mode, error));
     rc = make_places(s, m, error);
     if (rc == GRAFT_OK) rc = gr_batch_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->derived.whole.a != NULL) m->graph = &s->derived.whole.a->csr;
-    GR_TRY(init_mode(s, m, error));
-    GR_TRY(gr_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
+    GR_TRY_DONE(init_mode(s, m, error));
+    GR_TRY_DONE(gr_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
     source.graph = m->graph;
     source.seeds = seeds;
     rc = gr_batch_sampler(s, m, source, &m->deal, &m->sampler, error);
-    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY(gr_batches_identify(s, m->sampler, &m->id, error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
+    GR_TRY_DONE(gr_batches_identify(s, m->sampler, &m->id, error));
     if (m->cached != NULL) rc = gr_cached_gather(m->cached, error); /* so that explain() knows the capacities */
 done:
     gr_free(s->context, seeds);
@@ -210,10 +201,10 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     int32_t                rc = GRAFT_OK;
 
     if (gr_sample_options(s->context)->batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
-    GR_TRY(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, made, 1, error), error));
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, made, 1, error), error));
     made->mode = mode_of(s);
     gr_budget_init(&made->lasting.budget, s->context, s->budget.limit - gr_budget_total(&s->budget));
-    GR_TRY(make_minibatches(s, made, error));
+    GR_TRY_DONE(make_minibatches(s, made, error));
     gr_minibatches_fini(t);
     t->batches = made;
     made = NULL;

@@ -177,13 +177,11 @@ void gr_trainer_state_copy(graft_trainer *t, const graft_state_item *item, const
 int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, graft_error *error)
 {
     graft_state_item ours = { .size = sizeof ours };
-    int32_t          rc = GRAFT_OK;
 
     if (item->name == NULL || item->data == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "item.name or item.data is null");
     GR_TRY(gr_trainer_state_find(t, item, &ours, error));
     GR_TRY(gr_trainer_state_check(t, item, &ours, error));
     gr_trainer_state_copy(t, item, &ours);
-done:
-    return rc;
+    return GRAFT_OK;
 }

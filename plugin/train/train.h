@@ -6,8 +6,7 @@
  * minibatch.h  training by minibatch
  * report.c     memory and spans as tables
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_TRAIN_TRAIN_H
-#define GR_TRAIN_TRAIN_H
+#pragma once
 
 #include "nn/state.h"
 #include "train/minibatch.h"
@@ -115,5 +114,3 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *trainer, int32_t peer, int3
 int32_t gr_trainer_cache_item(const graft_trainer *trainer, int32_t rank, int32_t index, graft_cache_item *item,
                               graft_error *error);
 int32_t gr_trainer_explain(graft_trainer *trainer, char *text, uint64_t capacity, graft_error *error);
-
-#endif

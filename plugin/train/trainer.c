@@ -28,17 +28,17 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     int32_t        rc = GRAFT_OK;
 
     /* Without these structs there is no comm for an agreement. */
-    GR_TRY(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
-    if (data.over != NULL) GR_TRY(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
+    GR_TRY_DONE(gr_struct_read(&data, sizeof data, dataset, "dataset", error));
+    if (data.over != NULL) GR_TRY_DONE(gr_handle_check(context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     rc = found;
     if (rc == GRAFT_OK) rc = GR_NEW(context, t, 1, error);
     if (rc == GRAFT_OK) t->setup.context = t->setup.data.context = t->setup.derived.context = context;
     if (data.over != NULL) rc = gr_comm_agree(data.over->comm, rc, error);
-    GR_TRY(rc);
+    GR_TRY_DONE(rc);
     t->progress = (struct gr_progress){ .best_accuracy = -1, .rate_factor = 1 };
-    GR_TRY(gr_setup_init(&t->setup, context, &data, NULL, error));
-    GR_TRY(gr_minibatches_init(t, error));
-    GR_TRY(gr_strategy_agree(t->setup.run.strategy, copy_options(t, error), error));
+    GR_TRY_DONE(gr_setup_init(&t->setup, context, &data, NULL, error));
+    GR_TRY_DONE(gr_minibatches_init(t, error));
+    GR_TRY_DONE(gr_strategy_agree(t->setup.run.strategy, copy_options(t, error), error));
     *trainer = t;
     t = NULL;
 done:
@@ -105,7 +105,7 @@ static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
     int32_t   rc = GRAFT_OK;
 
     gr_setup_set_threads(&t->setup);
-    GR_TRY(gr_spans_reset(&t->setup, error));
+    GR_TRY_DONE(gr_spans_reset(&t->setup, error));
     if (best) swap_best(t);
     rc = gr_trainer_forward(t, error);
     if (best) swap_best(t);
@@ -124,8 +124,8 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t rc, int32_t weights, graft
     if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    GR_TRY(infer(t, weights, error));
-    GR_TRY(gr_trainer_measure(t, metrics, &is_finite, error));
+    GR_TRY_DONE(infer(t, weights, error));
+    GR_TRY_DONE(gr_trainer_measure(t, metrics, &is_finite, error));
     metrics->epoch = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress) ? t->progress.best_epoch
                                                                                          : t->progress.epoch;
 done:
@@ -152,10 +152,10 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
 
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    GR_TRY(gr_ranks_compare_state(t, 0, rc, error));
-    GR_TRY(gr_setup_check_loans(&t->setup, what, error));
-    if (t->batches != NULL) GR_TRY(gr_minibatches_update(t, what, data, error));
-    else GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
+    GR_TRY_DONE(gr_ranks_compare_state(t, 0, rc, error));
+    GR_TRY_DONE(gr_setup_check_loans(&t->setup, what, error));
+    if (t->batches != NULL) GR_TRY_DONE(gr_minibatches_update(t, what, data, error));
+    else GR_TRY_DONE(gr_setup_update(&t->setup, what, data, NULL, error));
     /* The best accuracy, and all knowledge about the weights, belong to the old data. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;

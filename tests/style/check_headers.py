@@ -14,7 +14,7 @@ import sys
 import sources
 import tap
 
-GUARD = re.compile(r"^#ifndef GR_\w+_H$", re.MULTILINE)
+GUARD = re.compile(r"^#pragma once$", re.MULTILINE)
 
 
 def command_of(build):

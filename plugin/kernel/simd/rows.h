@@ -1,7 +1,6 @@
 /* The interface of the vectorised loops: their arguments, and the table that each instruction set fills.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_SIMD_ROWS_H
-#define GR_KERNEL_SIMD_ROWS_H
+#pragma once
 
 #include "graft_mxm.h"
 
@@ -49,5 +48,3 @@ extern const struct gr_simd_loops gr_simd_avx2[2];
 extern const struct gr_simd_loops gr_simd_avx512[2];
 extern const struct gr_simd_loops gr_simd_sve256[2];
 extern const struct gr_simd_loops gr_simd_sve512[2];
-
-#endif

@@ -77,10 +77,10 @@ static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, in
     struct simd_prepared *p = NULL;
     int32_t               rc = GRAFT_OK;
 
-    GR_TRY(GR_HOST_NEW(host, p, 1, error));
+    GR_TRY_DONE(GR_HOST_NEW(host, p, 1, error));
     gr_tasks_count(a, &p->list);
-    GR_TRY(GR_HOST_NEW(host, p->list.first_rows, p->list.n_tasks + 1, error));
-    GR_TRY(GR_HOST_NEW(host, p->list.hubs, p->list.most_hubs, error));
+    GR_TRY_DONE(GR_HOST_NEW(host, p->list.first_rows, p->list.n_tasks + 1, error));
+    GR_TRY_DONE(GR_HOST_NEW(host, p->list.hubs, p->list.most_hubs, error));
     *bytes +=
         (p->list.n_tasks + 1) * (int64_t)sizeof *p->list.first_rows + p->list.most_hubs * (int64_t)sizeof *p->list.hubs;
     *prepared = p;

@@ -1,8 +1,7 @@
 /* Tasks: parts of a matrix with about equal work. Where a task begins is found when a thread takes it, in the first
  * product of a matrix, so that no pass over the row pointers precedes a product.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef GR_KERNEL_SIMD_TASKS_H
-#define GR_KERNEL_SIMD_TASKS_H
+#pragma once
 
 #include "graft_module.h"
 
@@ -56,5 +55,3 @@ static inline int gr_is_hub(int64_t entries)
 {
     return entries > 2 * (int64_t)GR_TASK_ENTRIES;
 }
-
-#endif

@@ -36,17 +36,17 @@ static int32_t make_parts(struct rank *r, graft_graph *graph, int64_t *order)
     int32_t             rc;
 
     expect_valid(r, &graph->part, "created");
-    GR_TRY(gr_part_symmetrize(r->context, graph->comm, &graph->part, &both, &r->error));
+    GR_TRY_DONE(gr_part_symmetrize(r->context, graph->comm, &graph->part, &both, &r->error));
     if (expect_valid(r, &both.part, "symmetrized") && gr_csr_entries(&both.part.local) < edges)
         rank_blame(r, "symmetrizing has removed edges");
     shuffle(order, n);
-    GR_TRY(gr_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
+    GR_TRY_DONE(gr_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
     if (!gr_links_are_valid(&links, r->n_ranks, r->rank)) rank_blame(r, "the send lists are not valid");
-    GR_TRY(gr_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
+    GR_TRY_DONE(gr_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
     if (expect_valid(r, &ordered.part, "reordered") && ordered.part.halo.count != both.part.halo.count)
         rank_blame(r, "reordering has changed the halo");
     for (int64_t rows = n; rows >= 0; rows = rows > 0 ? rows / 2 : -1) {
-        GR_TRY(gr_part_first(r->context, &ordered.part, r->n_ranks, rows, n, &first, &r->error));
+        GR_TRY_DONE(gr_part_first(r->context, &ordered.part, r->n_ranks, rows, n, &first, &r->error));
         expect_valid(r, &first.part, "first rows");
         gr_made_part_fini(r->context, &first);
     }
@@ -73,7 +73,7 @@ static int32_t make_plan(struct rank *r, graft_graph *graph)
     int64_t                  *sent, *received;
     int32_t                   rc;
 
-    GR_TRY(gr_plan_create(r->context, graph->comm, &graph->part, graph, &wish, &plan, &r->error));
+    GR_TRY_DONE(gr_plan_create(r->context, graph->comm, &graph->part, graph, &wish, &plan, &r->error));
     if (!gr_plan_is_valid(plan)) rank_blame(r, "the plan is not valid");
     sent = plan->rows[GR_SEND].start;
     received = plan->rows[GR_RECEIVE].start;
@@ -232,7 +232,7 @@ static int32_t fill_coo(const graft_context *context, const graft_csr *graph, st
     int64_t put = 0;
     int32_t rc;
 
-    GR_TRY(gr_coo_init(context, coo, 2 * gr_csr_entries(graph), 0, error));
+    GR_TRY_DONE(gr_coo_init(context, coo, 2 * gr_csr_entries(graph), 0, error));
     coo->n_rows = coo->n_cols = graph->n_rows;
     for (int times = 0; times < 2; times++)
         for (int64_t row = 0; row < graph->n_rows; row++)

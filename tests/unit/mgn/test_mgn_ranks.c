@@ -45,18 +45,18 @@ static int32_t run_part_of_rank(struct rank *r, struct rank_part *p)
     void                *output = calloc((size_t)n + 1, sizeof(double)), *gradient = w->gradients[r->rank];
     int32_t              rc;
 
-    GR_TRY(gr_mgn_create(&p->mesh, &w->scene.shape, w->scene.dtype, &p->mgn, &r->error));
+    GR_TRY_DONE(gr_mgn_create(&p->mesh, &w->scene.shape, w->scene.dtype, &p->mgn, &r->error));
     for (int pass = 0; pass < 2; pass++) { /* the second pass finds the arrays as the first one left them */
-        GR_TRY(gr_mgn_forward_begin(p->mgn, GRAFT_OK, w->scene.own_weights, p->nodes, p->edges, w->exact, team,
-                                    &r->error));
-        GR_TRY(gr_mgn_forward_end(p->mgn, GRAFT_OK, output, team, &r->error));
+        GR_TRY_DONE(gr_mgn_forward_begin(p->mgn, GRAFT_OK, w->scene.own_weights, p->nodes, p->edges, w->exact, team,
+                                         &r->error));
+        GR_TRY_DONE(gr_mgn_forward_end(p->mgn, GRAFT_OK, output, team, &r->error));
     }
     w->bytes_sent[r->rank] = gr_mgn_bytes_sent(p->mgn);
     w->loops_multiply[r->rank] = p->mgn->blocks.dense->table == &gr_dense_reference;
     for (int64_t i = 0; i < n; i++)
         w->found[r->rank][p->global[i / columns] * columns + i % columns] =
             mgn_scene_element(output, i, w->scene.dtype);
-    GR_TRY(gr_comm_agree(r->comm, gr_mgn_reserve_backward(p->mgn, &r->error), &r->error));
+    GR_TRY_DONE(gr_comm_agree(r->comm, gr_mgn_reserve_backward(p->mgn, &r->error), &r->error));
     rc = gr_mgn_backward(p->mgn, w->scene.own_weights, p->nodes, p->edges, w->exact, 5, take_share, &share, gradient,
                          team, &r->error);
     w->losses[r->rank] = share.value;
@@ -127,13 +127,14 @@ static int32_t mgn_body(struct rank *r)
     struct rank_part *part = calloc(1, sizeof *part);
     int32_t           rc;
 
-    GR_TRY(gr_module_register(r->context, &gr_dense_reference, &r->error));
-    GR_TRY(gr_module_register(r->context, &uneven_table, &r->error));
-    if (w->module != NULL && strchr(w->module, '/') != NULL) GR_TRY(gr_module_load(r->context, w->module, &r->error));
-    else GR_TRY(gr_option_set(r->context, "dense.module", w->module != NULL ? w->module : "reference", &r->error));
-    GR_TRY(gr_option_set(r->context, "threads", "2", &r->error));
-    if (w->codec != NULL) GR_TRY(gr_option_set(r->context, "halo.codec", w->codec, &r->error));
-    GR_TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
+    GR_TRY_DONE(gr_module_register(r->context, &gr_dense_reference, &r->error));
+    GR_TRY_DONE(gr_module_register(r->context, &uneven_table, &r->error));
+    if (w->module != NULL && strchr(w->module, '/') != NULL)
+        GR_TRY_DONE(gr_module_load(r->context, w->module, &r->error));
+    else GR_TRY_DONE(gr_option_set(r->context, "dense.module", w->module != NULL ? w->module : "reference", &r->error));
+    GR_TRY_DONE(gr_option_set(r->context, "threads", "2", &r->error));
+    if (w->codec != NULL) GR_TRY_DONE(gr_option_set(r->context, "halo.codec", w->codec, &r->error));
+    GR_TRY_DONE(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     rank_part_init(part, w, r);
     if (r->rank == r->all->fail_rank) atomic_store(&r->all->fail_at, w->fail_at);
     rc = run_part_of_rank(r, part);

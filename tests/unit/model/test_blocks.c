@@ -296,7 +296,6 @@ static void make_data(struct bench *b, const struct training *training, const in
 static int32_t make_run(struct bench *b, graft_error *error)
 {
     struct gr_capacity capacity = { .label_rows = b->run.targets.n };
-    int32_t            rc = GRAFT_OK;
 
     for (int32_t l = 0; l < b->model.config.n_layers; l++) {
         const struct gr_block *block = b->blocks[l];
@@ -315,9 +314,7 @@ static int32_t make_run(struct bench *b, graft_error *error)
     GR_TRY(gr_dense_choose(api->context, &b->run.dense_type, &b->run.dense, error));
     GR_TRY(gr_nn_init(&b->model.parameters, &b->budget, b->model.config.seed, error));
     gr_run_plan(&b->run, &b->budget, &capacity);
-    rc = gr_run_init(&b->run, &b->budget, &capacity, error);
-done:
-    return rc;
+    return gr_run_init(&b->run, &b->budget, &capacity, error);
 }
 
 static const struct oracle_tensor *tensor_of(const struct training *training, const char *name, int32_t *number)

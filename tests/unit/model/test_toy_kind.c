@@ -85,7 +85,6 @@ static int32_t open_scene(struct scene *s, int recompute, graft_error *error)
                                      .row_ptr = s->row_ptr,
                                      .col_idx = s->col_idx,
                                      .values = s->values };
-    int32_t                  rc = GRAFT_OK;
 
     make_data(s);
     configure(s, recompute);
@@ -111,9 +110,7 @@ static int32_t open_scene(struct scene *s, int recompute, graft_error *error)
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
     GR_TRY(gr_nn_init(&s->model.parameters, &s->budget, s->model.config.seed, error));
     gr_run_plan(&s->run, &s->budget, &capacity);
-    rc = gr_run_init(&s->run, &s->budget, &capacity, error);
-done:
-    return rc;
+    return gr_run_init(&s->run, &s->budget, &capacity, error);
 }
 
 static void close_scene(struct scene *s)

@@ -34,14 +34,12 @@ static int32_t toy_forward(struct gr_run *run, struct gr_activations *a, struct 
     const float *const  product = a->own[PRODUCT];
     float *const        squares = a->own[SQUARES];
     const struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, squares, width, 0, a->z);
-    int32_t             rc = GRAFT_OK;
 
     (void)x;
     for (int64_t i = 0; i < a->block->n_src * width; i++) squares[i] = product[i] * product[i];
     GR_TRY(gr_aggregate(run, &sum, error));
     gr_layer_rows_forward(run, rows);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t toy_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -51,15 +49,13 @@ static int32_t toy_backward(struct gr_run *run, struct gr_activations *a, struct
     const float *const  product = a->own[PRODUCT];
     float *const        to = run->space.scratch;
     const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 0, to);
-    int32_t             rc = GRAFT_OK;
 
     GR_TRY(gr_aggregate(run, &sum, error));
     for (int64_t i = 0; i < a->block->n_src * width; i++) to[i] *= 2 * product[i];
     GR_TRY(gr_product_weight_gradient(run, x, to, 0, a->layer->neigh, error));
     if (dx != NULL)
-        rc = gr_product_input_gradient_with(run, to, a->block->n_src, a->layer->neigh, 0, dx, run->below, error);
-done:
-    return rc;
+        return gr_product_input_gradient_with(run, to, a->block->n_src, a->layer->neigh, 0, dx, run->below, error);
+    return GRAFT_OK;
 }
 
 static const struct gr_parameter_shape toy_shapes[] = { { "weight", 'i', 'o', GR_SLOT(neigh), GR_FIRST_GLOROT, NULL },
