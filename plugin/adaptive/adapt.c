@@ -26,7 +26,7 @@ struct adapting {
     double  *sums;   /* [n + 1] weight |x|^2 of all ranks, by layer; and the number of pairs that have rows */
     int64_t *counts; /* [n_ranks x n] groups of each rank by layer */
     int64_t *first;  /* [n + 1] rows sent, layer by layer */
-    uint8_t *number; /* [rows sent] group of each row, see gr_groups_make() */
+    uint8_t *number; /* [rows sent] group of each row, see gr_adaptive_groups_make() */
     struct gr_assign_group   *groups;   /* of this rank, layer by layer */
     struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
@@ -67,14 +67,14 @@ static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of
     GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
     for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->layer[l]->rows[GR_SEND];
     GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
-    return gr_route_init(&a->route, a->comm, error);
+    return gr_comm_route_init(&a->route, a->comm, error);
 }
 
 static void adapting_fini(struct adapting *a)
 {
     void *const blocks[] = { a->layer, a->sums, a->counts, a->first, a->number, a->groups, a->all, a->channels };
 
-    gr_route_fini(&a->route);
+    gr_comm_route_fini(&a->route);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(a->context, blocks[i]);
 }
 
@@ -89,14 +89,14 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         const int64_t *start = a->layer[l]->start[GR_SEND];
 
-        a->sums[l] = gr_groups_signal(a->layer[l]);
+        a->sums[l] = gr_adaptive_groups_signal(a->layer[l]);
         for (int32_t q = 0; q < n_ranks; q++) a->sums[a->n] += start[q] < start[q + 1];
     }
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n + 1, error));
     a->most = a->sums[a->n] > 0 ? (int64_t)(GROUPS_IN_ALL / a->sums[a->n]) : GROUPS_MOST;
     if (a->most < 1) a->most = 1;
     if (a->most > GROUPS_MOST) a->most = GROUPS_MOST;
-    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_groups_count(a->layer[l], n_ranks, a->most);
+    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_adaptive_groups_count(a->layer[l], n_ranks, a->most);
     return gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
 }
 
@@ -129,9 +129,9 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer   *layer = a->layer[l];
         struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);
-        const int32_t           rounding = gr_row_format_rounding(&a->format, layer->direction, 8);
+        const int32_t           rounding = gr_halo_row_format_rounding(&a->format, layer->direction, 8);
 
-        GR_TRY(gr_groups_make(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
+        GR_TRY(gr_adaptive_groups_make(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
         for (int64_t g = 0; g < groups_of(a, rank, l); g++)
             groups[g].variance /= rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12;
     }
@@ -151,8 +151,8 @@ static int32_t send_groups(struct adapting *a, int back, graft_error *error)
             a->route.out[q + 1] = groups_of(a, rank, l);
             a->route.in[q + 1] = rank == 0 ? a->route.in[q] + groups_of(a, q, l) : 0;
         }
-        if (back) GR_TRY(gr_route_return(&a->route, all, mine, sizeof *mine, error));
-        else GR_TRY(gr_route_send(&a->route, mine, all, sizeof *mine, error));
+        if (back) GR_TRY(gr_comm_route_return(&a->route, all, mine, sizeof *mine, error));
+        else GR_TRY(gr_comm_route_send(&a->route, mine, all, sizeof *mine, error));
     }
     return GRAFT_OK;
 }
@@ -239,7 +239,7 @@ static int32_t limit_error(const struct adapting *a, const struct gr_assign *ass
     for (int32_t l = 0; l < a->n && rc == GRAFT_OK; l++) {
         const struct gr_assign one = part_of(a, assign, l);
 
-        rc = gr_assign_within_variance(a->context, &one, a->budget.number[0], error);
+        rc = gr_adaptive_assign_within_variance(a->context, &one, a->budget.number[0], error);
         rc = explain_limit(rc, a->layer[l], error);
         if (rc != GRAFT_ERR_OPTION || !a->layer[l]->bits.is_assigned) continue;
         gr_log(a->context, GRAFT_LOG_WARNING, "%s; its rows have 8 bits", error->message);
@@ -253,8 +253,9 @@ static int32_t choose_bits(const struct adapting *a, const struct gr_assign *ass
 {
     if (a->budget.word == GR_HALO_BUDGET_ERROR) return limit_error(a, assign, error);
     if (a->budget.word == GR_HALO_BUDGET_BALANCE)
-        return gr_assign_balance(a->context, assign, a->budget.number[0], error);
-    return explain_limit(gr_assign_within_bytes(a->context, assign, (int64_t)a->budget.number[0], error), NULL, error);
+        return gr_adaptive_assign_balance(a->context, assign, a->budget.number[0], error);
+    return explain_limit(gr_adaptive_assign_within_bytes(a->context, assign, (int64_t)a->budget.number[0], error), NULL,
+                         error);
 }
 
 /* sums[l] becomes the expected error of layer l, on rank 0; elsewhere 0. */
@@ -272,7 +273,7 @@ static int32_t assign_on_root(struct adapting *a, graft_error *error)
         if (a->comm->rank == 0) {
             const struct gr_assign one = part_of(a, &assign, l);
 
-            GR_TRY(gr_assign_cost(a->context, &one, &cost, error));
+            GR_TRY(gr_adaptive_assign_cost(a->context, &one, &cost, error));
         }
         a->sums[l] = cost.variance;
     }
@@ -286,8 +287,8 @@ static int32_t share_bits(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer *layer = a->layer[l];
 
-        gr_groups_spread(layer, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
-                         a->number + a->first[l]);
+        gr_adaptive_groups_spread(layer, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
+                                  a->number + a->first[l]);
         GR_TRY(gr_comm_alltoallv(a->comm, layer->bits.next[GR_SEND], layer->start[GR_SEND],
                                  layer->bits.next[GR_RECEIVE], layer->start[GR_RECEIVE],
                                  sizeof *layer->bits.next[GR_SEND], error));
@@ -328,7 +329,7 @@ static int32_t publish_widths(struct adapting *a, graft_error *error)
 
 static int32_t adapt_layers(struct adapting *a, graft_error *error)
 {
-    if (a->budget.word == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_network_measure(a->comm, error));
+    if (a->budget.word == GR_HALO_BUDGET_BALANCE) GR_TRY(gr_adaptive_network_measure(a->comm, error));
     GR_TRY(share_weights(a, error));
     GR_TRY(count_groups(a, error));
     GR_TRY(gr_comm_agree(a->comm, make_groups(a, error), error));
@@ -339,8 +340,8 @@ static int32_t adapt_layers(struct adapting *a, graft_error *error)
     return publish_widths(a, error);
 }
 
-int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
-                 int64_t besides, graft_error *error)
+int32_t gr_adaptive_set_widths(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
+                               int64_t besides, graft_error *error)
 {
     struct adapting a;
     int32_t         rc = adapting_init(&a, of, layers, n_layers, error);

@@ -27,21 +27,21 @@
  * \return OK; ERR_OPTION (a limit that cannot be met: the message has a feasible one; for the limit of the error only
  *         the first time, later all rows of such a layer have 8 bits, and rank 0 logs it); ERR_NOMEM: the same on all
  *         ranks, and widths stay as they were; ERR_PEER. */
-int32_t gr_adapt(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
-                 int64_t besides, graft_error *error);
+int32_t gr_adaptive_set_widths(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
+                               int64_t besides, graft_error *error);
 
 /** The number of groups of the rows that a layer sends, at most `most` for each receiver. */
-int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
+int64_t gr_adaptive_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
 
 /** Make the groups, with about equal numbers of rows, by falling variance of the rows. `channel` is the receiver.
  *  \param[out] number [rows sent] the group of each row, counted for each receiver.
  * \return OK; ERR_NOMEM. */
-int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
-                       struct gr_assign_group *groups, uint8_t *number, graft_error *error);
+int32_t gr_adaptive_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,
+                                int64_t most, struct gr_assign_group *groups, uint8_t *number, graft_error *error);
 
 /** Set layer->bits.next of the rows sent to the bits of their groups. */
-void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
-                      const uint8_t *number);
+void gr_adaptive_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
+                               const struct gr_assign_group *groups, const uint8_t *number);
 
 /** The sum of weight |x|^2 of the rows sent, over the traced exchanges. */
-double gr_groups_signal(const struct gr_halo_layer *layer);
+double gr_adaptive_groups_signal(const struct gr_halo_layer *layer);

@@ -150,8 +150,8 @@ static void choice_apply(const struct choice *c)
     for (int64_t i = 0; i < c->assign->n_groups; i++) c->assign->groups[i].bits = bits_of[c->step[i]];
 }
 
-int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *a, struct gr_assign_cost *cost,
-                       graft_error *error)
+int32_t gr_adaptive_assign_cost(const graft_context *context, const struct gr_assign *a, struct gr_assign_cost *cost,
+                                graft_error *error)
 {
     int64_t *bytes = NULL;
     double  *slowest = NULL;
@@ -239,7 +239,8 @@ done:
     return rc;
 }
 
-int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *a, double lambda, graft_error *error)
+int32_t gr_adaptive_assign_balance(const graft_context *context, const struct gr_assign *a, double lambda,
+                                   graft_error *error)
 {
     struct choice c;
     double        price[2] = { 0 };
@@ -261,8 +262,8 @@ done:
     return rc;
 }
 
-int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_assign *a, int64_t bytes,
-                               graft_error *error)
+int32_t gr_adaptive_assign_within_bytes(const graft_context *context, const struct gr_assign *a, int64_t bytes,
+                                        graft_error *error)
 {
     struct choice c;
     int64_t       sent = a->besides;
@@ -288,8 +289,8 @@ done:
     return rc;
 }
 
-int32_t gr_assign_within_variance(const graft_context *context, const struct gr_assign *a, double variance,
-                                  graft_error *error)
+int32_t gr_adaptive_assign_within_variance(const graft_context *context, const struct gr_assign *a, double variance,
+                                           graft_error *error)
 {
     const double  least = variance_with(a, bits_of[STEPS]);
     double        total = variance_with(a, bits_of[0]);

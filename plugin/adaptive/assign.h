@@ -39,21 +39,21 @@ struct gr_assign_cost {
 };
 
 /** The cost of the bits that the groups have. \return OK; ERR_NOMEM. */
-int32_t gr_assign_cost(const graft_context *context, const struct gr_assign *assign, struct gr_assign_cost *cost,
-                       graft_error *error);
+int32_t gr_adaptive_assign_cost(const graft_context *context, const struct gr_assign *assign,
+                                struct gr_assign_cost *cost, graft_error *error);
 
 /** Minimise the objective, lambda from 0 to 1. Each channel first upgrades the groups that save the most variance per
  *  byte; the deadline of an exchange is the best of the times at which one of its channels has finished an upgrade;
  *  then all upgrades are taken that end before the deadline. O(n log n); within one group of the optimum for each
  *  channel.
  * \return OK; ERR_NOMEM. */
-int32_t gr_assign_balance(const graft_context *context, const struct gr_assign *assign, double lambda,
-                          graft_error *error);
+int32_t gr_adaptive_assign_balance(const graft_context *context, const struct gr_assign *assign, double lambda,
+                                   graft_error *error);
 
 /** Minimise the variance within a limit of bytes; or the bytes within a limit of variance.
  *  \return OK; ERR_OPTION (the smallest possible value exceeds the limit: the message has it); ERR_NOMEM. On failure
  *          bits are unchanged. */
-int32_t gr_assign_within_bytes(const graft_context *context, const struct gr_assign *assign, int64_t bytes,
-                               graft_error *error);
-int32_t gr_assign_within_variance(const graft_context *context, const struct gr_assign *assign, double variance,
-                                  graft_error *error);
+int32_t gr_adaptive_assign_within_bytes(const graft_context *context, const struct gr_assign *assign, int64_t bytes,
+                                        graft_error *error);
+int32_t gr_adaptive_assign_within_variance(const graft_context *context, const struct gr_assign *assign,
+                                           double variance, graft_error *error);

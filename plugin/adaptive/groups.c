@@ -23,7 +23,7 @@ static double row_variance(const struct gr_halo_layer *layer, int64_t row)
     return bounded((double)bits->weight[GR_SEND][row] * (bits->spread[row] + bits->widths.spread[row]));
 }
 
-double gr_groups_signal(const struct gr_halo_layer *layer)
+double gr_adaptive_groups_signal(const struct gr_halo_layer *layer)
 {
     const struct gr_row_bits *const bits = &layer->bits;
     double                          sum = 0;
@@ -39,7 +39,7 @@ static int64_t parts_of(int64_t rows, int64_t most)
     return rows < most ? rows : most;
 }
 
-int64_t gr_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most)
+int64_t gr_adaptive_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most)
 {
     int64_t count = 0;
 
@@ -81,8 +81,8 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
     return GRAFT_OK;
 }
 
-int32_t gr_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
-                       struct gr_assign_group *groups, uint8_t *number, graft_error *error)
+int32_t gr_adaptive_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,
+                                int64_t most, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
     const int64_t *start = layer->start[GR_SEND];
     int64_t        longest = 0, *key = NULL;
@@ -102,8 +102,8 @@ done:
     return rc;
 }
 
-void gr_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most, const struct gr_assign_group *groups,
-                      const uint8_t *number)
+void gr_adaptive_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
+                               const struct gr_assign_group *groups, const uint8_t *number)
 {
     const int64_t *start = layer->start[GR_SEND];
 

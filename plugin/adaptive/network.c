@@ -138,7 +138,7 @@ static int32_t gather_results(struct probe *p, graft_error *error)
     return gr_comm_alltoallv(comm, p->mine, p->out_at, comm->network, p->in_at, 1, error);
 }
 
-int32_t gr_network_measure(struct gr_comm *comm, graft_error *error)
+int32_t gr_adaptive_network_measure(struct gr_comm *comm, graft_error *error)
 {
     struct probe p;
     int32_t      rc;

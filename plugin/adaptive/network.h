@@ -13,4 +13,4 @@ struct gr_network {
  *  receiver. The first call measures it in about n_ranks rounds, in each of which the ranks of a pair exchange 2 MB;
  *  later calls return at once. Collective.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_network_measure(struct gr_comm *comm, graft_error *error);
+int32_t gr_adaptive_network_measure(struct gr_comm *comm, graft_error *error);

@@ -102,8 +102,8 @@ static int64_t least_around(const char *root, const char *controllers, const cha
     }
 }
 
-int64_t gr_cgroup_least(const char *list, const char *root, const char *controller,
-                        int64_t (*limit)(const char *folder))
+int64_t gr_available_cgroup_limit(const char *list, const char *root, const char *controller,
+                                  int64_t (*limit)(const char *folder))
 {
     char    text[4096], *next = text;
     int64_t least = limit(root);
@@ -140,7 +140,7 @@ static int64_t left_of(int resource, const char *key)
     return (int64_t)limit.rlim_cur > used ? (int64_t)limit.rlim_cur - used : 0;
 }
 
-int64_t gr_address_space_left(void)
+int64_t gr_available_address_space(void)
 {
     const int64_t all = left_of(RLIMIT_AS, "VmSize:"), data = left_of(RLIMIT_DATA, "VmData:");
 
@@ -150,12 +150,13 @@ int64_t gr_address_space_left(void)
 int64_t gr_memory_available(void)
 {
     const int64_t kb = read_number("/proc/meminfo", "MemAvailable:", INT64_MAX);
-    const int64_t container = gr_cgroup_least("/proc/self/cgroup", "/sys/fs/cgroup", "memory", gr_memory_container);
+    const int64_t container =
+        gr_available_cgroup_limit("/proc/self/cgroup", "/sys/fs/cgroup", "memory", gr_memory_container);
 
     return kb < container / 1024 ? kb * 1024 : container;
 }
 
 int64_t gr_processors_quota(void)
 {
-    return gr_cgroup_least("/proc/self/cgroup", "/sys/fs/cgroup", "cpu", gr_processors_container);
+    return gr_available_cgroup_limit("/proc/self/cgroup", "/sys/fs/cgroup", "cpu", gr_processors_container);
 }

@@ -21,9 +21,9 @@ int64_t gr_processors_container(const char *folder);
 
 /** The least limit of the groups of a process, which `list` names (/proc/self/cgroup), and of those around them, in the
  *  folders below `root`. INT64_MAX if there is none. */
-int64_t gr_cgroup_least(const char *list, const char *root, const char *controller,
-                        int64_t (*limit)(const char *folder));
+int64_t gr_available_cgroup_limit(const char *list, const char *root, const char *controller,
+                                  int64_t (*limit)(const char *folder));
 
 /** Bytes that the process may still map, by its limits of address space and of data (ulimit -v, -d). INT64_MAX if it
  *  has none. */
-int64_t gr_address_space_left(void);
+int64_t gr_available_address_space(void);

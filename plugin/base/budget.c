@@ -52,12 +52,12 @@ int64_t gr_budget_total(const struct gr_budget *budget)
     return bytes;
 }
 
-const char *gr_use_name(enum gr_use use)
+const char *gr_budget_use_name(enum gr_use use)
 {
     return uses[use].name;
 }
 
-const char *gr_use_help(enum gr_use use)
+const char *gr_budget_use_help(enum gr_use use)
 {
     return uses[use].help;
 }

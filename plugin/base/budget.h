@@ -70,8 +70,8 @@ int32_t gr_budget_check_plan(const struct gr_budget *budget, const char *advice,
 
 int64_t     gr_budget_bytes(const struct gr_budget *budget, enum gr_use use);
 int64_t     gr_budget_total(const struct gr_budget *budget);
-const char *gr_use_name(enum gr_use use);
-const char *gr_use_help(enum gr_use use);
+const char *gr_budget_use_name(enum gr_use use);
+const char *gr_budget_use_help(enum gr_use use);
 /** "features 1.0, graph 2.0, ...", in MB. With `planned` a larger announced size counts, and uses below 0.05 MB are
  *  left out. */
 void        gr_budget_text(const struct gr_budget *budget, int planned, char *text, uint64_t capacity);

@@ -22,7 +22,7 @@ int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handl
     call->saved_errno = errno;
     call->saved_fp = gr_fp_hold();
     gr_pool_enter(&call->saved_fp);
-    rc = gr_enter(object, kind, where, &call->held, &call->error);
+    rc = gr_handle_enter(object, kind, where, &call->held, &call->error);
     if (rc < 0) return rc;
     call->context = ((const struct gr_handle *)object)->context;
     if (call->context->binds_threads) gr_affinity_save(&call->affinity);
@@ -43,14 +43,14 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
     if (rc < 0 && out != NULL && out->size >= offsetof(graft_error, native_code)) {
         const uint32_t size = out->size;
 
-        if (call->error.code != rc) gr_fail(&call->error, rc, "%s", gr_status_text(rc));
+        if (call->error.code != rc) gr_fail(&call->error, rc, "%s", gr_error_status_text(rc));
         snprintf(call->error.where, sizeof call->error.where, "%s", call->where);
         call->error.size = size;
         memcpy(out, &call->error, size < sizeof call->error ? size : sizeof call->error);
         /* A host with a shorter message field gets a terminated text too. */
         if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
     }
-    if (call->held != NULL) gr_leave(call->held);
+    if (call->held != NULL) gr_handle_leave(call->held);
     gr_affinity_restore(&call->affinity);
     gr_pool_leave(&call->saved_fp);
     gr_fp_set(call->saved_fp);

@@ -16,13 +16,13 @@ struct gr_call {
     struct gr_fp saved_fp;
 
     const graft_context *context; /* or NULL */
-    graft_context       *held;    /* as gr_enter() returns it */
+    graft_context       *held;    /* as gr_handle_enter() returns it */
     struct gr_affinity   affinity;
 };
 
 /** Begin a call on a context, or on another object of the host; floating-point traps are masked until its end.
  *  gr_call_end() is always required. `where` is a literal.
- *  \return as gr_enter() */
+ *  \return as gr_handle_enter() */
 int32_t gr_call_begin(struct gr_call *call, const graft_context *context, const char *where, graft_error *out);
 int32_t gr_call_begin_on(struct gr_call *call, const void *object, enum gr_handle_kind kind, const char *where,
                          graft_error *out);

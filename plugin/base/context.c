@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-int32_t gr_check_cancel(const graft_context *context, graft_error *error)
+int32_t gr_context_check_cancel(const graft_context *context, graft_error *error)
 {
     if (context->defers_cancel || !atomic_load_explicit(&context->cancel, memory_order_relaxed)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_CANCELLED, "the host asked to cancel the call");
@@ -27,10 +27,10 @@ int32_t gr_context_create(const graft_host *host, const struct gr_option_list *o
     graft_host     complete;
     graft_context *made = NULL;
 
-    GR_TRY_DONE(gr_host_complete(&complete, host, error));
+    GR_TRY_DONE(gr_context_complete_host(&complete, host, error));
     GR_TRY_DONE(GR_HOST_NEW(&complete, made, 1, error));
     made->host = complete;
-    made->module_host = gr_host_for_modules(made);
+    made->module_host = gr_context_module_host(made);
     made->owner = getpid();
     made->processors_quota = gr_processors_quota();
     GR_TRY_DONE(gr_options_init(made, options, error));
@@ -53,5 +53,5 @@ void gr_context_destroy(graft_context *context)
     gr_modules_fini(context);
     gr_options_fini(&context->options);
     host = context->host;
-    gr_host_free(&host, context);
+    gr_memory_host_free(&host, context);
 }

@@ -28,7 +28,7 @@ struct graft_context {
 };
 
 /** \return OK; ERR_CANCELLED (the host has asked to cancel the call, and the call does not defer cancellation). */
-int32_t gr_check_cancel(const graft_context *context, graft_error *error);
+int32_t gr_context_check_cancel(const graft_context *context, graft_error *error);
 
 /** Create a context with defaults for missing functions of the host, and options from the environment. \return OK;
  *  ERR_ARG; ERR_NOMEM; ERR_OPTION */
@@ -37,9 +37,9 @@ int32_t gr_context_create(const graft_host *host, const struct gr_option_list *o
 void    gr_context_destroy(graft_context *context);
 
 /** Copy a host, or NULL, with defaults for missing functions. \return OK; ERR_ARG; ERR_UNSUPPORTED */
-int32_t    gr_host_complete(graft_host *ours, const graft_host *theirs, graft_error *error);
+int32_t    gr_context_complete_host(graft_host *ours, const graft_host *theirs, graft_error *error);
 /** A host for the modules of a context, which forwards all calls. */
-graft_host gr_host_for_modules(graft_context *context);
+graft_host gr_context_module_host(graft_context *context);
 
 void gr_log(const graft_context *context, graft_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -51,8 +51,8 @@ void gr_log_end(graft_context *context);
  *  OMP_NUM_THREADS is at most the processors of the thread and the quota of the container. At most four for each
  *  processor, as many as OpenMP and the system start, and 1 in a parallel region of the host or in a forked child of a
  *  process that used more. The threads are started for the calling thread. */
-int gr_threads(const graft_context *context, int32_t asked);
+int gr_context_threads(const graft_context *context, int32_t asked);
 
 /** The same for a call of `operations` operations on elements. No more new threads are started than the operations
  *  justify; existing threads of the calling thread take part. */
-int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations);
+int gr_context_threads_for(const graft_context *context, int32_t asked, int64_t operations);

@@ -27,13 +27,14 @@ char *const *gr_environment_of_child(const graft_context *context)
     return gr_environment_is_ignored(context) ? nothing : environ;
 }
 
-int gr_library_folder(char *path, int64_t room)
+int gr_environment_library_folder(char *path, int64_t room)
 {
     char    file[PATH_MAX];
     char   *slash;
     Dl_info info;
 
-    if (dladdr((void *)(uintptr_t)&gr_library_folder, &info) == 0 || strchr(info.dli_fname, '/') == NULL) return 0;
+    if (dladdr((void *)(uintptr_t)&gr_environment_library_folder, &info) == 0 || strchr(info.dli_fname, '/') == NULL)
+        return 0;
     if (realpath(info.dli_fname, file) == NULL) return 0;
     slash = strrchr(file, '/');
     *slash = '\0';

@@ -14,4 +14,4 @@ const char *gr_environment(const graft_context *context, const char *variable);
 char *const *gr_environment_of_child(const graft_context *context);
 
 /** Write the folder of the library's file, with links resolved, to path[room]. \return 0 if it is unknown */
-int gr_library_folder(char *path, int64_t room);
+int gr_environment_library_folder(char *path, int64_t room);

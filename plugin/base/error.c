@@ -38,7 +38,7 @@ int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const c
     return code;
 }
 
-const char *gr_status_text(int32_t code)
+const char *gr_error_status_text(int32_t code)
 {
 #define STATUS_TEXT(name, value, text)                                                                                 \
     case value: return text;

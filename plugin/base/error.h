@@ -26,7 +26,7 @@ int32_t gr_fail(graft_error *error, int32_t code, const char *format, ...) __att
 int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-const char *gr_status_text(int32_t code);
+const char *gr_error_status_text(int32_t code);
 
 /** Check the text[capacity] of an explain() call. \return OK; ERR_ARG (null, or no capacity) */
 int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error);

@@ -177,8 +177,8 @@ static int32_t refuse_forked(pid_t self, pid_t owner, graft_error *error)
         (long)self, (long)owner);
 }
 
-int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
-                 graft_error *error)
+int32_t gr_handle_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
+                        graft_error *error)
 {
     const pid_t         self = getpid();
     const uint32_t      list = list_of(object);
@@ -271,7 +271,7 @@ static void destroy_waiting(graft_context *context, struct gr_handle *first)
     }
 }
 
-void gr_leave(graft_context *context)
+void gr_handle_leave(graft_context *context)
 {
     struct gr_callers *callers = &context->callers;
     const pid_t        self = context->owner;
@@ -330,7 +330,7 @@ void gr_handle_close(graft_context *context, const char *where)
     }
     gr_unlock_word(&gr_handles[list].lock);
     gr_table_retire(retires);
-    if (closes) gr_leave(context);
+    if (closes) gr_handle_leave(context);
 }
 
 void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where, void (*destroy)(void *object))
@@ -364,7 +364,7 @@ void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where
         gr_unlock_word(&callers->lock);
     }
     gr_unlock_word(&gr_handles[list].lock);
-    if (leaves) gr_leave(own);
+    if (leaves) gr_handle_leave(own);
     gr_fp_set(saved_fp);
     errno = saved_errno;
 }

@@ -1,8 +1,8 @@
 /* Handles: the objects of the host. Each begins with a struct gr_handle. All are listed by address, so that a destroyed
  * or invalid handle is detected without reading its memory. Internal objects of the library are not listed.
  *
- * A context serves one call at a time. gr_enter() records the call, and refuses a second call until gr_leave().
- * SPDX-License-Identifier: Apache-2.0 */
+ * A context serves one call at a time. gr_handle_enter() records the call, and refuses a second call until
+ * gr_handle_leave(). SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "graft_host.h"
@@ -71,16 +71,16 @@ const char *gr_handle_word(enum gr_handle_kind kind);
 /** Whether an object of this kind is listed; for calls without an error argument. */
 int gr_handle_is(const void *object, enum gr_handle_kind kind);
 
-/** Find the context of an object and begin the call `where` in it. *held is the context if gr_leave() is required, else
- *  NULL. `held` NULL: for a call that is legal during another call, and is not recorded.
+/** Find the context of an object and begin the call `where` in it. *held is the context if gr_handle_leave() is
+ *  required, else NULL. `held` NULL: for a call that is legal during another call, and is not recorded.
  *  \return OK; ERR_ARG (NULL); ERR_FORKED; ERR_STATE (as gr_handle_check(); the context was closed; another call runs
  *          in it) */
-int32_t gr_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
-                 graft_error *error);
+int32_t gr_handle_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
+                        graft_error *error);
 
 /** End the call: destroy the objects that wait for its end, and free the context if it was closed and has no
  *  objects. */
-void gr_leave(graft_context *context);
+void gr_handle_leave(graft_context *context);
 
 /** The public call that closes a context: it is freed now, or with the last of its calls and objects. */
 void gr_handle_close(graft_context *context, const char *where);

@@ -75,7 +75,7 @@ static const void *extension_for_module(void *self, const char *id)
 }
 
 /* A host for modules, which forwards all calls. */
-graft_host gr_host_for_modules(graft_context *context)
+graft_host gr_context_module_host(graft_context *context)
 {
     graft_host host = context->host;
 
@@ -88,7 +88,7 @@ graft_host gr_host_for_modules(graft_context *context)
 }
 
 /* The host gives both allocate and deallocate, or neither; then the C library's functions are used. */
-int32_t gr_host_complete(graft_host *ours, const graft_host *theirs, graft_error *error)
+int32_t gr_context_complete_host(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
     const uint64_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;
     int32_t        rc = GRAFT_OK;

@@ -19,19 +19,20 @@ static struct header *header_of(void *memory)
     return (struct header *)(void *)((char *)memory - LINE);
 }
 
-int64_t gr_block_bytes(int64_t count, uint64_t element_bytes)
+int64_t gr_memory_block_bytes(int64_t count, uint64_t element_bytes)
 {
     return (int64_t)(((uint64_t)count * element_bytes + 2 * LINE - 1) / LINE * LINE);
 }
 
-void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
+void *gr_memory_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name,
+                         graft_error *error)
 {
     uint64_t bytes;
     char    *block = NULL;
 
     if (count >= 0 && !__builtin_mul_overflow((uint64_t)count, element_bytes, &bytes) &&
         bytes <= INT64_MAX - 2 * LINE) {
-        bytes = (uint64_t)gr_block_bytes(count, element_bytes);
+        bytes = (uint64_t)gr_memory_block_bytes(count, element_bytes);
         block = host->allocate(host->self, bytes, LINE);
     }
     if (block == NULL) {
@@ -44,12 +45,12 @@ void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes,
     return block + LINE;
 }
 
-int64_t gr_bytes(const void *memory)
+int64_t gr_memory_bytes(const void *memory)
 {
     return memory == NULL ? 0 : (int64_t)((const struct header *)(const void *)((const char *)memory - LINE))->bytes;
 }
 
-void gr_host_free(const graft_host *host, void *memory)
+void gr_memory_host_free(const graft_host *host, void *memory)
 {
     if (memory == NULL) return;
     GR_ASSERT(header_of(memory)->bytes > 0 && header_of(memory)->bytes % LINE == 0);
@@ -58,12 +59,12 @@ void gr_host_free(const graft_host *host, void *memory)
 
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error)
 {
-    return gr_host_new(&context->host, count, element_bytes, name, error);
+    return gr_memory_host_new(&context->host, count, element_bytes, name, error);
 }
 
 void gr_free(const graft_context *context, void *memory)
 {
-    if (context->keeps == 0) gr_host_free(&context->host, memory);
+    if (context->keeps == 0) gr_memory_host_free(&context->host, memory);
 }
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,

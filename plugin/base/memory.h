@@ -11,20 +11,21 @@
     (((ptr) = gr_new((context), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
 void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
-/** Free a block, or leak it if a library may still write to memory of the context: see gr_endpoint_cancel(). */
+/** Free a block, or leak it if a library may still write to memory of the context: see gr_comm_endpoint_cancel(). */
 void  gr_free(const graft_context *context, void *memory);
 
 /** The bytes of the host's memory for a block of `count` elements. */
-int64_t gr_block_bytes(int64_t count, uint64_t element_bytes);
+int64_t gr_memory_block_bytes(int64_t count, uint64_t element_bytes);
 /** The bytes of the host's memory for this block; 0 for NULL. */
-int64_t gr_bytes(const void *memory);
+int64_t gr_memory_bytes(const void *memory);
 
 /** The same with a host and no context: for built-in modules and the context itself. */
 #define GR_HOST_NEW(host, ptr, count, error)                                                                           \
-    (((ptr) = gr_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
+    (((ptr) = gr_memory_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
-void *gr_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name, graft_error *error);
-void  gr_host_free(const graft_host *host, void *memory);
+void *gr_memory_host_new(const graft_host *host, int64_t count, uint64_t element_bytes, const char *name,
+                         graft_error *error);
+void  gr_memory_host_free(const graft_host *host, void *memory);
 
 /** Blocks that are freed together. Zeroed, it is empty. */
 struct gr_pool {

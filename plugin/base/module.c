@@ -92,7 +92,7 @@ static int64_t address_space_of(const struct gr_module *module)
 
 static int32_t check_address_space(const struct gr_module *module, graft_error *error)
 {
-    const int64_t mb = 1 << 20, need = address_space_of(module), left = need > 0 ? gr_address_space_left() : 0;
+    const int64_t mb = 1 << 20, need = address_space_of(module), left = need > 0 ? gr_available_address_space() : 0;
 
     if (left >= need) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_UNSUPPORTED,

@@ -144,7 +144,7 @@ int32_t gr_modules_order(graft_context *context, const char *kind, const char *c
     int32_t      found = 0;
 
     if (!automatic && gr_module_find(context, kind, chosen) == NULL) {
-        near = gr_nearest(chosen, name_of_kind, &names);
+        near = gr_option_nearest(chosen, name_of_kind, &names);
         if (near == NULL) near = name_of_kind(&names, 0);
         return gr_fail(error, GRAFT_ERR_OPTION, "there is no %s module '%.60s'; did you mean '%s'?", kind, chosen,
                        near != NULL ? near : "auto");

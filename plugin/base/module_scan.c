@@ -133,7 +133,7 @@ static int32_t scan_folders(struct gr_search *search, const char *path, graft_er
         }
         path += length + (path[length] == ':');
     }
-    if (gr_library_folder(folder, sizeof folder)) {
+    if (gr_environment_library_folder(folder, sizeof folder)) {
         const size_t length = strlen(folder);
 
         GR_TRY(scan_folder(search, folder, error));

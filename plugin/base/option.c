@@ -46,7 +46,7 @@ static int edit_distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg)
+const char *gr_option_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg)
 {
     const char *best = NULL, *name;
     int         best_distance = (int)strnlen(text, 63) / 3 + 2;
@@ -178,7 +178,7 @@ static const char *advise(const graft_context *context, const char *name, int is
 {
     static const char *const devices[] = { "device", "gpu", "cuda", "rocm", "hip", "accelerator" };
     char                     variable[VARIABLE_ROOM];
-    const char              *near = gr_nearest(name, option_key, &context->options);
+    const char              *near = gr_option_nearest(name, option_key, &context->options);
 
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         if (strcasecmp(name, devices[i]) == 0) return "Graft computes on CPUs only";

@@ -17,8 +17,8 @@ struct gr_widths {
 
 /** The numbers of `count` places: one for all, or a list. `name` and `places` are for the sentence "NAME is a list of 2
  *  numbers, but there are 3 PLACES". \return OK; ERR_OPTION: a list of other length. */
-int32_t gr_widths_spread(const struct gr_widths *list, int32_t count, const char *name, const char *places,
-                         int64_t *widths, graft_error *error);
+int32_t gr_option_spread_widths(const struct gr_widths *list, int32_t count, const char *name, const char *places,
+                                int64_t *widths, graft_error *error);
 
 /** Two choices of the same words, "q2/q8". One word is both. */
 struct gr_pair {
@@ -68,4 +68,4 @@ const char *gr_option_find_text(const graft_context *context, const char *key);
 int32_t gr_option_describe(const graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
 /** Of the texts that next(arg, i) returns until NULL, the text nearest to `text`; NULL if none is near. */
-const char *gr_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);
+const char *gr_option_nearest(const char *text, const char *(*next)(const void *arg, int32_t index), const void *arg);

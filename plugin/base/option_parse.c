@@ -162,8 +162,8 @@ int gr_option_parse(const struct gr_option_row *row, const char *value, union gr
     return 0;
 }
 
-int32_t gr_widths_spread(const struct gr_widths *list, int32_t count, const char *name, const char *places,
-                         int64_t *widths, graft_error *error)
+int32_t gr_option_spread_widths(const struct gr_widths *list, int32_t count, const char *name, const char *places,
+                                int64_t *widths, graft_error *error)
 {
     if (list->count != 1 && list->count != count)
         return gr_fail(error, GRAFT_ERR_OPTION, "%s is a list of %d numbers, but there are %d %s", name, list->count,

@@ -138,8 +138,9 @@ static int copy_contents(int from, int to)
 
 static int copy_file(const char *path, const char *copy)
 {
-    const int   from = open(path, O_RDONLY | O_CLOEXEC);
-    const int   to = from >= 0 ? gr_above_standard(open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) : -1;
+    const int from = open(path, O_RDONLY | O_CLOEXEC);
+    const int to =
+        from >= 0 ? gr_temporary_above_standard(open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) : -1;
     struct stat status;
     int failed = to < 0 || fstat(from, &status) != 0 || !gr_output_fits(status.st_size) || copy_contents(from, to) != 0
                      ? errno

@@ -25,9 +25,9 @@ struct probed {
 };
 
 /* Between a probe and the start of the team no other call may take the threads. A forked child has no lock to wait for:
- * there gr_threads() returns 1 if its parent ever had a team. For each thread the keys store the size of its last team,
- * 0 for none, and the environment of its host in the outermost call that runs; the library has no other thread-local
- * storage. */
+ * there gr_context_threads() returns 1 if its parent ever had a team. For each thread the keys store the size of its
+ * last team, 0 for none, and the environment of its host in the outermost call that runs; the library has no other
+ * thread-local storage. */
 static struct {
     pthread_mutex_t lock;
     pthread_once_t  once;

@@ -24,7 +24,7 @@ static int open_nameless(const char *folder)
         errno = ENAMETOOLONG;
         return -1;
     }
-    fd = gr_above_standard(mkostemp(path, O_CLOEXEC));
+    fd = gr_temporary_above_standard(mkostemp(path, O_CLOEXEC));
     if (fd >= 0) unlink(path);
     return fd;
 }

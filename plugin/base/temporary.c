@@ -55,7 +55,7 @@ static int lock_own(int fd)
     return fstat(fd, &status) == 0 && status.st_nlink > 0;
 }
 
-int gr_above_standard(int fd)
+int gr_temporary_above_standard(int fd)
 {
     const int moved = fd < 0 || fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
@@ -72,7 +72,8 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place)
         snprintf(temporary->suffix, sizeof temporary->suffix, ".%s-%08x.tmp", boot, random_number());
         temporary->fd = -1;
         if (snprintf(temporary->path, PATH_MAX, "%s%s", place, temporary->suffix) >= PATH_MAX) return ENAMETOOLONG;
-        temporary->fd = gr_above_standard(open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        temporary->fd =
+            gr_temporary_above_standard(open(temporary->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;

@@ -20,7 +20,7 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place);
 
 /** A descriptor above the standard files, which a host may have closed although it still prints. \return fd, or its
  *  copy, fd being closed; -1 and errno, also for fd -1 */
-int gr_above_standard(int fd);
+int gr_temporary_above_standard(int fd);
 
 /** Remove the temporary files of `place` whose writers have ended: unlocked files of this machine since its start, and
  *  other files after a day, because locks may not work between machines. */

@@ -64,12 +64,12 @@ static int start_threads(const graft_context *context, int32_t asked)
     return found;
 }
 
-int gr_threads(const graft_context *context, int32_t asked)
+int gr_context_threads(const graft_context *context, int32_t asked)
 {
     return start_threads(context, threads_asked(context, asked));
 }
 
-int gr_threads_for(const graft_context *context, int32_t asked, int64_t operations)
+int gr_context_threads_for(const graft_context *context, int32_t asked, int64_t operations)
 {
     const int32_t most = threads_asked(context, asked);
     int64_t       wanted = 1 + operations / GR_OPERATIONS_OF_THREAD;

@@ -91,7 +91,7 @@ static int32_t list_odd(const struct message_job *job, graft_error *error)
 static int32_t run_message(const graft_context *context, struct message_job *job, gr_chunk_fn body, graft_error *error)
 {
     const graft_dense   *rows = job->args->rows;
-    const struct gr_team team = { .threads = gr_threads(context, job->args->threads) };
+    const struct gr_team team = { .threads = gr_context_threads(context, job->args->threads) };
     int32_t              rc = GRAFT_OK;
 
     GR_ASSERT(rows->n_cols == job->codec->width && rows->dtype == job->codec->dtype);

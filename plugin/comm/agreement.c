@@ -104,7 +104,7 @@ static void accept_notice(struct gr_comm *comm, int32_t rank)
 
 static void cancel(struct gr_comm *comm, graft_request **request)
 {
-    if (*request != NULL) gr_endpoint_cancel(comm, *request);
+    if (*request != NULL) gr_comm_endpoint_cancel(comm, *request);
     *request = NULL;
 }
 
@@ -127,7 +127,7 @@ static void receive_notices(struct gr_comm *comm)
     }
 }
 
-int32_t gr_agreement_create(struct gr_comm *comm, graft_error *error)
+int32_t gr_comm_agreement_create(struct gr_comm *comm, graft_error *error)
 {
     const graft_transport *t = &comm->transport;
     const uint64_t         bytes = sizeof *comm->agreement + (uint64_t)comm->n_ranks * sizeof comm->agreement->peer[0];
@@ -145,7 +145,7 @@ int32_t gr_agreement_create(struct gr_comm *comm, graft_error *error)
     return rc;
 }
 
-void gr_agreement_destroy(struct gr_comm *comm)
+void gr_comm_agreement_destroy(struct gr_comm *comm)
 {
     if (comm->agreement == NULL) return;
     for (int32_t i = 0; i < comm->n_ranks; i++) {
@@ -166,7 +166,7 @@ static int any_stopped(const struct gr_comm *comm)
     return comm->agreement->is_agreed;
 }
 
-int gr_agreement_has_notice(struct gr_comm *comm)
+int gr_comm_agreement_has_notice(struct gr_comm *comm)
 {
     receive_notices(comm);
     return any_stopped(comm);
@@ -287,7 +287,7 @@ static void reach_agreement(struct gr_comm *comm)
     const double         grace = grace_period(comm->timeout), begin = gr_seconds();
     struct gr_rest       rest = { 0 };
 
-    for (;; gr_rest(&rest)) {
+    for (;; gr_comm_rest(&rest)) {
         const double waited = gr_seconds() - begin;
 
         receive_notices(comm);
@@ -309,7 +309,7 @@ static void flush_notices(struct gr_comm *comm)
     struct gr_rest         rest = { 0 };
     int32_t                left = 1;
 
-    for (; left > 0 && gr_seconds() < end; gr_rest(&rest)) {
+    for (; left > 0 && gr_seconds() < end; gr_comm_rest(&rest)) {
         left = 0;
         for (int32_t i = 0; i < 2 * comm->n_ranks; i++) {
             graft_request **send = &comm->agreement->peer[i / 2].send[i % 2];
@@ -324,16 +324,16 @@ static void flush_notices(struct gr_comm *comm)
     }
 }
 
-int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error)
+int32_t gr_comm_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error)
 {
     struct gr_agreement *agreement = comm->agreement;
 
     GR_ASSERT(agreement != NULL && !comm->dead);
-    if (gr_agreement_has_notice(comm)) why = GR_STOP_NOTIFIED;
+    if (gr_comm_agreement_has_notice(comm)) why = GR_STOP_NOTIFIED;
     if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
     write_notice(&agreement->reason, (int32_t)why, awaited, error);
     notify_all(comm, 0, &agreement->reason);
-    gr_endpoint_cancel_all(comm); /* which takes time, in which other ranks would miss the notice */
+    gr_comm_endpoint_cancel_all(comm); /* which takes time, in which other ranks would miss the notice */
     reach_agreement(comm);
     flush_notices(comm);
     comm->dead = GRAFT_ERR_PEER;
@@ -341,12 +341,12 @@ int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaite
     gr_fail_native(&comm->cause, GRAFT_ERR_PEER, agreement->agreed.native_code, "%s", agreement->agreed.sentence);
     comm->cause.rank = agreement->agreed.blamed;
     if (comm->transport.abandon != NULL) comm->transport.abandon(comm->transport.self);
-    gr_agreement_destroy(comm);
+    gr_comm_agreement_destroy(comm);
     *error = comm->cause;
     return GRAFT_ERR_PEER;
 }
 
-int32_t gr_agreement_announce(const graft_transport *t, double timeout, graft_error *error)
+int32_t gr_comm_agreement_announce(const graft_transport *t, double timeout, graft_error *error)
 {
     const double  end = gr_seconds() + grace_period(timeout);
     struct notice notice[2];
@@ -364,7 +364,7 @@ int32_t gr_agreement_announce(const graft_transport *t, double timeout, graft_er
         if (i / 2 == t->rank) continue;
         rc = t->send(t->self, i / 2, GR_TAG_CONTROL, &notice[i % 2], sizeof notice[0], &request, &ignored);
         if (rc < 0) continue;
-        for (; rc == GRAFT_OK && !done && gr_seconds() < end; gr_rest(&rest))
+        for (; rc == GRAFT_OK && !done && gr_seconds() < end; gr_comm_rest(&rest))
             rc = t->test(t->self, request, &done, &ignored);
         /* A notice that is still unsent reads this stack later, and fails its CRC at the receiver. */
         if (!done) t->cancel(t->self, request);

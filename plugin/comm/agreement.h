@@ -14,17 +14,17 @@ enum gr_stop {
 };
 
 /** Open the receives. \return OK; ERR_NOMEM; errors of the transport. */
-int32_t gr_agreement_create(struct gr_comm *comm, graft_error *error);
-void    gr_agreement_destroy(struct gr_comm *comm);
+int32_t gr_comm_agreement_create(struct gr_comm *comm, graft_error *error);
+void    gr_comm_agreement_destroy(struct gr_comm *comm);
 
 /** Whether a notice of any rank has arrived. */
-int gr_agreement_has_notice(struct gr_comm *comm);
+int gr_comm_agreement_has_notice(struct gr_comm *comm);
 
 /** Stop: cancel pending messages, notify the others, agree with them, and mark the comm as dead. `error` holds the
  *  reason of this rank, and receives the agreed sentence. Returns ERR_PEER.
  *  \param[in] awaited  The rank that this one was waiting for, or -1. */
-int32_t gr_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error);
+int32_t gr_comm_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t awaited, graft_error *error);
 
 /** Notify the others that this rank cannot create a comm. Returns ERR_PEER, and in `error` the error that the others
  *  return. */
-int32_t gr_agreement_announce(const graft_transport *transport, double timeout, graft_error *error);
+int32_t gr_comm_agreement_announce(const graft_transport *transport, double timeout, graft_error *error);

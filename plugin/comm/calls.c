@@ -16,7 +16,7 @@ static const char *const call_name[GR_CALL_KINDS] = { "an agreement or a barrier
                                                       "a comparison",
                                                       "a gather" };
 
-int32_t gr_calls_create(struct gr_comm *comm, graft_error *error)
+int32_t gr_comm_calls_create(struct gr_comm *comm, graft_error *error)
 {
     const int64_t    n = comm->n_ranks;
     struct gr_calls *c;
@@ -31,7 +31,7 @@ int32_t gr_calls_create(struct gr_comm *comm, graft_error *error)
     return gr_comm_reserve(comm, GR_SCRATCH_LEAST, error);
 }
 
-void gr_calls_destroy(struct gr_comm *comm)
+void gr_comm_calls_destroy(struct gr_comm *comm)
 {
     struct gr_calls *c = comm->calls;
 
@@ -73,7 +73,7 @@ static struct gr_frame call_frame(const struct gr_comm *comm, enum gr_call_kind 
                               .bytes = bytes };
 }
 
-/* As gr_frame_check(), with a separate message for ranks that make different calls. */
+/* As gr_comm_frame_check(), with a separate message for ranks that make different calls. */
 static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
                           graft_error *error)
 {
@@ -85,7 +85,7 @@ static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *fou
                        expected->from, (long long)found->epoch, call_name[found->layer], comm->rank,
                        (long long)expected->epoch, call_name[expected->layer]);
     }
-    return gr_frame_check(found, expected, error);
+    return gr_comm_frame_check(found, expected, error);
 }
 
 static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
@@ -106,7 +106,7 @@ static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32
         const struct gr_message *p = &c->out[i];
 
         c->frame_out[i] = call_frame(comm, kind, comm->rank, p->bytes);
-        gr_frame_seal(&c->frame_out[i], p->data);
+        gr_comm_frame_seal(&c->frame_out[i], p->data);
         GR_TRY(
             gr_comm_send(comm, p->peer, GR_TAG_COLLECTIVE, &c->frame_out[i], sizeof c->frame_out[i], request++, error));
         GR_TRY(gr_comm_send(comm, p->peer, GR_TAG_COLLECTIVE, p->data, p->bytes, request++, error));
@@ -114,7 +114,8 @@ static int32_t post_messages(struct gr_comm *comm, enum gr_call_kind kind, int32
     return GRAFT_OK;
 }
 
-int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in, graft_error *error)
+int32_t gr_comm_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
+                               graft_error *error)
 {
     struct gr_calls *c = comm->calls;
 
@@ -128,34 +129,34 @@ int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t 
     }
     GR_TRY(gr_comm_wait(comm, c->requests, 2 * (int64_t)n_in + 2 * (int64_t)n_out, error));
     for (int32_t i = 0; i < n_in; i++)
-        if (gr_frame_check_payload(&c->frame_in[i], c->in[i].data, error) < 0) return gr_comm_fail(comm, error);
+        if (gr_comm_frame_check_payload(&c->frame_in[i], c->in[i].data, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;
 }
 
-int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error)
+int32_t gr_comm_calls_begin(struct gr_comm *comm, graft_error *error)
 {
     if (comm->dead) *error = comm->cause;
     comm->calls->number++;
     return comm->dead;
 }
 
-void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes)
+void gr_comm_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes)
 {
     if (bytes > 0) parts[(*count)++] = (struct gr_message){ peer, bytes, (void *)(uintptr_t)data };
 }
 
-int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
-                        void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error)
+int32_t gr_comm_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
+                             void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error)
 {
     struct gr_calls *c = comm->calls;
 
     for (int64_t step = 1; step < comm->n_ranks; step *= 2) {
         int32_t n_in = 0, n_out = 0, rc;
 
-        if (comm->rank & step) gr_calls_add(c->out, &n_out, (int32_t)(comm->rank - step), value, bytes);
+        if (comm->rank & step) gr_comm_calls_add(c->out, &n_out, (int32_t)(comm->rank - step), value, bytes);
         else if (comm->rank + step < comm->n_ranks)
-            gr_calls_add(c->in, &n_in, (int32_t)(comm->rank + step), incoming, bytes);
-        rc = gr_calls_exchange(comm, kind, n_out, n_in, error);
+            gr_comm_calls_add(c->in, &n_in, (int32_t)(comm->rank + step), incoming, bytes);
+        rc = gr_comm_calls_exchange(comm, kind, n_out, n_in, error);
         if (rc < 0) return rc;
         if (n_in > 0) combine(value, incoming, bytes);
         if (n_out > 0) break;
@@ -163,8 +164,8 @@ int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *valu
     return GRAFT_OK;
 }
 
-int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
-                        graft_error *error)
+int32_t gr_comm_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
+                             graft_error *error)
 {
     struct gr_calls *c = comm->calls;
     const int64_t    n = comm->n_ranks, mine = (comm->rank - root + n) % n; /* ranks as if root were 0 */
@@ -174,15 +175,15 @@ int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t ro
     GR_ASSERT(root >= 0 && root < comm->n_ranks);
     while (step < n && !(mine & step)) step *= 2;
     if (mine > 0) {
-        gr_calls_add(c->in, &n_in, (int32_t)((mine - step + root) % n), value, bytes);
-        GR_TRY(gr_calls_exchange(comm, kind, 0, n_in, error));
+        gr_comm_calls_add(c->in, &n_in, (int32_t)((mine - step + root) % n), value, bytes);
+        GR_TRY(gr_comm_calls_exchange(comm, kind, 0, n_in, error));
     }
     for (step /= 2; step > 0; step /= 2)
-        if (mine + step < n) gr_calls_add(c->out, &n_out, (int32_t)((mine + step + root) % n), value, bytes);
-    return gr_calls_exchange(comm, kind, n_out, 0, error);
+        if (mine + step < n) gr_comm_calls_add(c->out, &n_out, (int32_t)((mine + step + root) % n), value, bytes);
+    return gr_comm_calls_exchange(comm, kind, n_out, 0, error);
 }
 
-int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error)
+int32_t gr_comm_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error)
 {
     return gr_comm_reserve(comm, bytes, error) < 0 ? gr_comm_fail(comm, error) : GRAFT_OK;
 }

@@ -37,26 +37,26 @@ struct gr_calls {
 
 enum { GR_SCRATCH_LEAST = 2048 };
 
-int32_t gr_calls_create(struct gr_comm *comm, graft_error *error);
-void    gr_calls_destroy(struct gr_comm *comm);
+int32_t gr_comm_calls_create(struct gr_comm *comm, graft_error *error);
+void    gr_comm_calls_destroy(struct gr_comm *comm);
 
 /** Begin the next call. \return OK; ERR_PEER if the comm is dead. */
-int32_t gr_calls_begin(struct gr_comm *comm, graft_error *error);
+int32_t gr_comm_calls_begin(struct gr_comm *comm, graft_error *error);
 
 /** Make calls->scratch hold at least `bytes`, within a call. \return OK; ERR_PEER (also if there is no memory). */
-int32_t gr_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error);
+int32_t gr_comm_calls_scratch(struct gr_comm *comm, uint64_t bytes, graft_error *error);
 
 /** Append a message to calls->out or calls->in, unless it has no bytes. */
-void gr_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
+void gr_comm_calls_add(struct gr_message *parts, int32_t *count, int32_t peer, const void *data, uint64_t bytes);
 
 /** Send calls->out[n_out] and receive calls->in[n_in]. \return OK; ERR_PEER. */
-int32_t gr_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
-                          graft_error *error);
+int32_t gr_comm_calls_exchange(struct gr_comm *comm, enum gr_call_kind kind, int32_t n_out, int32_t n_in,
+                               graft_error *error);
 
 /** Reduce along a tree to rank 0: `combine` merges a received value into `value`. \return OK; ERR_PEER. */
-int32_t gr_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
-                        void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error);
+int32_t gr_comm_calls_reduce(struct gr_comm *comm, enum gr_call_kind kind, void *value, void *incoming, uint64_t bytes,
+                             void (*combine)(void *value, const void *incoming, uint64_t bytes), graft_error *error);
 
 /** Broadcast along a tree from `root`. \return OK; ERR_PEER. */
-int32_t gr_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
-                        graft_error *error);
+int32_t gr_comm_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32_t root, void *value, uint64_t bytes,
+                             graft_error *error);

@@ -28,7 +28,7 @@ static void take_lowest_failure(void *value, const void *incoming, uint64_t byte
 
 int32_t gr_comm_agree(struct gr_comm *comm, int32_t status, graft_error *error)
 {
-    if (status >= 0) status = gr_check_cancel(comm->context, error);
+    if (status >= 0) status = gr_context_check_cancel(comm->context, error);
     return gr_comm_agree_on(comm, status, error);
 }
 
@@ -38,7 +38,7 @@ int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *erro
     int32_t        rc = GRAFT_OK;
 
     if (comm->n_ranks == 1) return status;
-    GR_TRY_DONE(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_comm_calls_begin(comm, error));
     mine = comm->calls->scratch;
     incoming = mine + 1;
     memset(mine, 0, sizeof *mine);
@@ -48,8 +48,8 @@ int32_t gr_comm_agree_on(struct gr_comm *comm, int32_t status, graft_error *erro
         mine->native_code = error->native_code;
         snprintf(mine->message, sizeof mine->message, "rank %d: %.430s", comm->rank, error->message);
     }
-    GR_TRY_DONE(gr_calls_reduce(comm, GR_CALL_AGREE, mine, incoming, sizeof *mine, take_lowest_failure, error));
-    GR_TRY_DONE(gr_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
+    GR_TRY_DONE(gr_comm_calls_reduce(comm, GR_CALL_AGREE, mine, incoming, sizeof *mine, take_lowest_failure, error));
+    GR_TRY_DONE(gr_comm_calls_spread(comm, GR_CALL_AGREE, 0, mine, sizeof *mine, error));
     if (mine->code < 0) {
         mine->message[sizeof mine->message - 1] = '\0';
         if (mine->message[0] == '\0') snprintf(mine->message, sizeof mine->message, "a rank failed without a reason");
@@ -76,17 +76,17 @@ static void add_rank(struct messages *m, int32_t p, const void *from, uint64_t o
 {
     if (p == m->comm->rank && in_bytes > 0) memmove(to, from, in_bytes);
     if (p == m->comm->rank) return;
-    gr_calls_add(m->comm->calls->out, &m->n_out, p, from, out_bytes);
-    gr_calls_add(m->comm->calls->in, &m->n_in, p, to, in_bytes);
+    gr_comm_calls_add(m->comm->calls->out, &m->n_out, p, from, out_bytes);
+    gr_comm_calls_add(m->comm->calls->in, &m->n_in, p, to, in_bytes);
 }
 
 int32_t gr_comm_allgather(struct gr_comm *comm, const void *mine, uint64_t bytes, void *all, graft_error *error)
 {
     struct messages m = { .comm = comm };
 
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY(gr_comm_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) add_rank(&m, p, mine, bytes, (char *)all + (uint64_t)p * bytes, bytes);
-    return gr_calls_exchange(comm, GR_CALL_ALLGATHER, m.n_out, m.n_in, error);
+    return gr_comm_calls_exchange(comm, GR_CALL_ALLGATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, const int64_t *bytes, void *all,
@@ -96,13 +96,13 @@ int32_t gr_comm_gather(struct gr_comm *comm, int32_t root, const void *mine, con
     struct messages m = { .comm = comm };
     char           *to = all;
 
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY(gr_comm_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++) {
         add_rank(&m, p, mine, root < 0 || root == p ? (uint64_t)bytes[comm->rank] : 0, to,
                  receives ? (uint64_t)bytes[p] : 0);
         if (receives) to += bytes[p];
     }
-    return gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
+    return gr_comm_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, const void *mine, const int64_t *count,
@@ -112,20 +112,20 @@ int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, c
     char           *to = all;
 
     GR_ASSERT(comm->rank >= first && comm->rank < end);
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY(gr_comm_calls_begin(comm, error));
     for (int32_t p = first; p < end; to += count[p++] * item_bytes)
         add_rank(&m, p, mine, (uint64_t)(count[comm->rank] * item_bytes), to, (uint64_t)(count[p] * item_bytes));
-    return gr_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
+    return gr_comm_calls_exchange(comm, GR_CALL_GATHER, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_alltoall(struct gr_comm *comm, const void *out, uint64_t bytes, void *in, graft_error *error)
 {
     struct messages m = { .comm = comm };
 
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY(gr_comm_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++)
         add_rank(&m, p, (const char *)out + (uint64_t)p * bytes, bytes, (char *)in + (uint64_t)p * bytes, bytes);
-    return gr_calls_exchange(comm, GR_CALL_ALLTOALL, m.n_out, m.n_in, error);
+    return gr_comm_calls_exchange(comm, GR_CALL_ALLTOALL, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *out_start, void *in,
@@ -134,19 +134,19 @@ int32_t gr_comm_alltoallv(struct gr_comm *comm, const void *out, const int64_t *
     struct messages m = { .comm = comm };
 
     GR_ASSERT(item_bytes >= 0 && out_start[0] == 0 && in_start[0] == 0);
-    GR_TRY(gr_calls_begin(comm, error));
+    GR_TRY(gr_comm_calls_begin(comm, error));
     for (int32_t p = 0; p < comm->n_ranks; p++)
         add_rank(&m, p, (const char *)out + out_start[p] * item_bytes,
                  (uint64_t)((out_start[p + 1] - out_start[p]) * item_bytes), (char *)in + in_start[p] * item_bytes,
                  (uint64_t)((in_start[p + 1] - in_start[p]) * item_bytes));
-    return gr_calls_exchange(comm, GR_CALL_ALLTOALLV, m.n_out, m.n_in, error);
+    return gr_comm_calls_exchange(comm, GR_CALL_ALLTOALLV, m.n_out, m.n_in, error);
 }
 
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error)
 {
     GR_ASSERT(root >= 0 && root < comm->n_ranks);
-    GR_TRY(gr_calls_begin(comm, error));
-    return gr_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
+    GR_TRY(gr_comm_calls_begin(comm, error));
+    return gr_comm_calls_spread(comm, GR_CALL_BROADCAST, root, data, bytes, error);
 }
 
 static void take_min(void *value, const void *incoming, uint64_t bytes)
@@ -174,11 +174,11 @@ static int32_t extremum(struct gr_comm *comm, enum gr_call_kind kind, int64_t *v
     int32_t        rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0);
-    GR_TRY_DONE(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_comm_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
-    GR_TRY_DONE(gr_calls_scratch(comm, bytes, error));
-    GR_TRY_DONE(gr_calls_reduce(comm, kind, values, comm->calls->scratch, bytes, combine, error));
-    GR_TRY_DONE(gr_calls_spread(comm, kind, 0, values, bytes, error));
+    GR_TRY_DONE(gr_comm_calls_scratch(comm, bytes, error));
+    GR_TRY_DONE(gr_comm_calls_reduce(comm, kind, values, comm->calls->scratch, bytes, combine, error));
+    GR_TRY_DONE(gr_comm_calls_spread(comm, kind, 0, values, bytes, error));
 done:
     return rc;
 }
@@ -207,7 +207,7 @@ static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, gra
 }
 
 /* Four heartbeats within the deadline, but at most one in a second. */
-int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
+int32_t gr_comm_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
 {
     const double timeout = heartbeat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
 
@@ -215,7 +215,7 @@ int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
     return send_heartbeat(heartbeat, STILL_WORKS, error);
 }
 
-int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error)
+int32_t gr_comm_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error)
 {
     int32_t rc;
 
@@ -230,7 +230,7 @@ int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)
     int32_t rc = GRAFT_OK;
 
     while (rc == GRAFT_OK && state != IS_DONE && state != CANCELS) {
-        state = gr_check_cancel(comm->context, error) < 0 ? CANCELS : WAITING;
+        state = gr_context_check_cancel(comm->context, error) < 0 ? CANCELS : WAITING;
         rc = gr_comm_max(comm, &state, 1, error);
     }
     return rc;

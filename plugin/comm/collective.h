@@ -39,17 +39,17 @@ int32_t gr_comm_gather_among(struct gr_comm *comm, int32_t first, int32_t end, c
 /** `data` of rank `root` to all. \return OK; ERR_PEER. */
 int32_t gr_comm_broadcast(struct gr_comm *comm, int32_t root, void *data, uint64_t bytes, graft_error *error);
 
-/** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_heartbeat() as
- *  often as it likes, which sends a heartbeat to the others from time to time, and gr_heartbeat_end() when its work is
- *  done. The others call gr_comm_attend(), which returns when the work is done. A rank that fails meanwhile, at work or
- *  waiting, is detected by the deadline of the comm like in any other call. \return OK; ERR_PEER. */
+/** Heartbeats of one rank whose work takes longer than the deadline of the comm. This rank calls gr_comm_heartbeat() as
+ *  often as it likes, which sends a heartbeat to the others from time to time, and gr_comm_heartbeat_end() when its
+ *  work is done. The others call gr_comm_attend(), which returns when the work is done. A rank that fails meanwhile, at
+ *  work or waiting, is detected by the deadline of the comm like in any other call. \return OK; ERR_PEER. */
 struct gr_heartbeat {
     struct gr_comm *comm;
     double          last; /* time of gr_seconds(); 0 at first */
-    int is_cancelled;     /* by another rank: gr_heartbeat() has returned ERR_CANCELLED, as an agreement does next */
+    int is_cancelled; /* by another rank: gr_comm_heartbeat() has returned ERR_CANCELLED, as an agreement does next */
 };
-int32_t gr_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error);
-int32_t gr_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error);
+int32_t gr_comm_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error);
+int32_t gr_comm_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error);
 int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error);
 
 /** The minimum and the maximum of each element over all ranks. \return OK; ERR_PEER. */

@@ -31,7 +31,7 @@ int32_t gr_comm_fail(struct gr_comm *comm, graft_error *error)
 {
     if (comm->dead) return return_cause(comm, error);
     if (comm->n_ranks == 1) return error->code;
-    return gr_agreement_stop(comm, GR_STOP_FAILED, -1, error);
+    return gr_comm_agreement_stop(comm, GR_STOP_FAILED, -1, error);
 }
 
 int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
@@ -39,7 +39,7 @@ int32_t gr_comm_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void
 {
     GR_ASSERT(peer >= 0 && peer < comm->n_ranks && peer != comm->rank);
     if (comm->dead) return return_cause(comm, error);
-    if (gr_endpoint_send(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
+    if (gr_comm_endpoint_send(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;
 }
 
@@ -48,22 +48,22 @@ int32_t gr_comm_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *d
 {
     GR_ASSERT(peer >= 0 && peer < comm->n_ranks && peer != comm->rank);
     if (comm->dead) return return_cause(comm, error);
-    if (gr_endpoint_receive(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
+    if (gr_comm_endpoint_receive(comm, peer, tag, data, bytes, request, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;
 }
 
 static int32_t test_requests(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
                              graft_error *error)
 {
-    if (gr_endpoint_test(comm, requests, count, left, error) < 0) return gr_comm_fail(comm, error);
+    if (gr_comm_endpoint_test(comm, requests, count, left, error) < 0) return gr_comm_fail(comm, error);
     return GRAFT_OK;
 }
 
 /* Stop if another rank has stopped. */
 static int32_t look_for_notices(struct gr_comm *comm, int32_t waiting_for, graft_error *error)
 {
-    if (!gr_agreement_has_notice(comm)) return GRAFT_OK;
-    return gr_agreement_stop(comm, GR_STOP_NOTIFIED, waiting_for, error);
+    if (!gr_comm_agreement_has_notice(comm)) return GRAFT_OK;
+    return gr_comm_agreement_stop(comm, GR_STOP_NOTIFIED, waiting_for, error);
 }
 
 int32_t gr_comm_poll(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
@@ -90,7 +90,7 @@ static int32_t first_peer(const struct gr_request *requests, int64_t count)
 static int32_t time_out(struct gr_comm *comm, int32_t peer, graft_error *error)
 {
     gr_fail(error, GRAFT_ERR_PEER, "rank %d waited %.3g s for a message of rank %d", comm->rank, comm->timeout, peer);
-    return gr_agreement_stop(comm, GR_STOP_TIMEOUT, peer, error);
+    return gr_comm_agreement_stop(comm, GR_STOP_TIMEOUT, peer, error);
 }
 
 int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error)
@@ -115,7 +115,7 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
         }
         if (left < before) rest.turns = 0;
         before = left;
-        gr_rest(&rest);
+        gr_comm_rest(&rest);
         rc = test_requests(comm, requests, count, &left, error);
     }
     return rc;
@@ -124,8 +124,8 @@ int32_t gr_comm_wait(struct gr_comm *comm, struct gr_request *requests, int64_t 
 void gr_comm_abandon(struct gr_comm *comm, const char *reason)
 {
     if (comm->dead || comm->n_ranks == 1) return;
-    gr_endpoint_cancel_all(comm);
-    gr_agreement_destroy(comm);
+    gr_comm_endpoint_cancel_all(comm);
+    gr_comm_agreement_destroy(comm);
     comm->dead = GRAFT_ERR_PEER;
     comm->cause.size = sizeof comm->cause;
     gr_fail(&comm->cause, GRAFT_ERR_PEER, "rank %d: %s", comm->rank, reason);

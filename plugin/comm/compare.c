@@ -73,7 +73,7 @@ static int32_t spread_texts(struct gr_comm *comm, const struct record *r, const 
 {
     for (int i = 0; i < 2; i++) {
         if (snprintf(shown[i], TEXT, "%s", text) >= TEXT) memcpy(shown[i] + TEXT - 4, "...", 3);
-        GR_TRY(gr_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], shown[i], TEXT, error));
+        GR_TRY(gr_comm_calls_spread(comm, GR_CALL_COMPARE, r->rank_of[i], shown[i], TEXT, error));
     }
     return GRAFT_OK;
 }
@@ -133,7 +133,7 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     int32_t        rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0 && count <= GR_COMPARE_MAX);
-    GR_TRY_DONE(gr_calls_begin(comm, error));
+    GR_TRY_DONE(gr_comm_calls_begin(comm, error));
     if (comm->n_ranks == 1) goto done;
     mine = comm->calls->scratch;
     incoming = mine + 1;
@@ -144,9 +144,9 @@ int32_t gr_comm_compare_texts(struct gr_comm *comm, const char *const *names, co
     snprintf(mine->release, sizeof mine->release, "%s", GRAFT_RELEASE);
     if (count > 0) memcpy(mine->value, values, (size_t)count * sizeof *values);
     for (int32_t i = 0; i < count; i++) mine->subject = gr_crc(mine->subject, names[i], strlen(names[i]) + 1);
-    GR_TRY_DONE(gr_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
+    GR_TRY_DONE(gr_comm_calls_reduce(comm, GR_CALL_COMPARE, mine, incoming, sizeof *mine, take_difference, error));
     if (mine->item >= 0) snprintf(mine->name, sizeof mine->name, "%.100s", names[mine->item]);
-    GR_TRY_DONE(gr_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
+    GR_TRY_DONE(gr_comm_calls_spread(comm, GR_CALL_COMPARE, 0, mine, sizeof *mine, error));
     rc = report_difference(comm, mine, count > 0 ? names[count - 1] : "", texts, error);
 done:
     return rc;

@@ -49,7 +49,7 @@ static int is_compared(const struct gr_options *options, const struct gr_option_
     return row->scope == GRAFT_SCOPE_SAME && (row->flags & flags) == flags && gr_option_in(options, row, groups);
 }
 
-uint64_t gr_options_live_digest(const graft_context *context, uint32_t groups)
+uint64_t gr_comm_digest_live_options(const graft_context *context, uint32_t groups)
 {
     const struct gr_option_row *row;
     uint32_t                    crc = 0;
@@ -77,12 +77,13 @@ static int32_t compare_with(const graft_context *context, struct gr_comm *comm, 
     return GRAFT_OK;
 }
 
-int32_t gr_options_compare(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+int32_t gr_comm_compare_options(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
 {
     return compare_with(context, comm, groups, 0, error);
 }
 
-int32_t gr_options_compare_live(const graft_context *context, struct gr_comm *comm, uint32_t groups, graft_error *error)
+int32_t gr_comm_compare_live_options(const graft_context *context, struct gr_comm *comm, uint32_t groups,
+                                     graft_error *error)
 {
     return compare_with(context, comm, groups, GR_LIVE, error);
 }

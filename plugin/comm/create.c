@@ -40,8 +40,8 @@ static int32_t make_comm(graft_context *context, const graft_transport *transpor
     made->rank = transport->rank;
     made->n_ranks = transport->n_ranks;
     made->timeout = timeout;
-    GR_TRY_DONE(gr_calls_create(made, error));
-    GR_TRY_DONE(gr_agreement_create(made, error));
+    GR_TRY_DONE(gr_comm_calls_create(made, error));
+    GR_TRY_DONE(gr_comm_agreement_create(made, error));
     *comm = made;
     made = NULL;
 done:
@@ -69,7 +69,7 @@ int32_t gr_comm_create(graft_context *context, const graft_transport *transport,
     made = find_comm(context, &ours);
     if (made != NULL) made->uses++;
     else rc = make_comm(context, &ours, timeout, &made, error);
-    if (rc < 0 && ours.n_ranks > 1) rc = gr_agreement_announce(&ours, timeout, error);
+    if (rc < 0 && ours.n_ranks > 1) rc = gr_comm_agreement_announce(&ours, timeout, error);
     GR_TRY_DONE(rc);
     made->timeout = timeout;
     GR_TRY_DONE(gr_comm_compare(made, NULL, NULL, 0, error));
@@ -88,9 +88,9 @@ void gr_comm_destroy(struct gr_comm *comm)
     if (comm == NULL || --comm->uses > 0) return;
     for (link = &comm->context->comms; *link != comm; link = &(*link)->next) continue;
     *link = comm->next;
-    gr_endpoint_cancel_all(comm);
-    gr_agreement_destroy(comm);
-    gr_calls_destroy(comm);
+    gr_comm_endpoint_cancel_all(comm);
+    gr_comm_agreement_destroy(comm);
+    gr_comm_calls_destroy(comm);
     gr_free(comm->context, comm->network);
     if (comm->is_unsafe) comm->context->keeps--;
     gr_free(comm->context, comm);

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <time.h>
 
-void gr_rest(struct gr_rest *rest)
+void gr_comm_rest(struct gr_rest *rest)
 {
     enum { SPINS = 64, YIELDS = 256, SLEEP_FIRST = 20000, SLEEP_MOST = 300000 };
     struct timespec sleep = { 0, SLEEP_FIRST };
@@ -47,8 +47,8 @@ static void delist(struct gr_request *request)
     *request = (struct gr_request){ 0 };
 }
 
-int32_t gr_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
-                         struct gr_request *request, graft_error *error)
+int32_t gr_comm_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const void *data, uint64_t bytes,
+                              struct gr_request *request, graft_error *error)
 {
     const graft_transport *t = &comm->transport;
 
@@ -56,8 +56,8 @@ int32_t gr_endpoint_send(struct gr_comm *comm, int32_t peer, int32_t tag, const 
     return enlist(comm, t->send(t->self, peer, tag, data, bytes, &request->handle, error), peer, request, error);
 }
 
-int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
-                            struct gr_request *request, graft_error *error)
+int32_t gr_comm_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, void *data, uint64_t bytes,
+                                 struct gr_request *request, graft_error *error)
 {
     const graft_transport *t = &comm->transport;
 
@@ -65,8 +65,8 @@ int32_t gr_endpoint_receive(struct gr_comm *comm, int32_t peer, int32_t tag, voi
     return enlist(comm, t->receive(t->self, peer, tag, data, bytes, &request->handle, error), peer, request, error);
 }
 
-int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
-                         graft_error *error)
+int32_t gr_comm_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int64_t count, int64_t *left,
+                              graft_error *error)
 {
     const graft_transport *t = &comm->transport;
 
@@ -86,17 +86,17 @@ int32_t gr_endpoint_test(struct gr_comm *comm, struct gr_request *requests, int6
     return GRAFT_OK;
 }
 
-void gr_endpoint_cancel(struct gr_comm *comm, graft_request *handle)
+void gr_comm_endpoint_cancel(struct gr_comm *comm, graft_request *handle)
 {
     if (comm->transport.cancel(comm->transport.self, handle)) return;
     if (!comm->is_unsafe) comm->context->keeps++;
     comm->is_unsafe = 1;
 }
 
-void gr_endpoint_cancel_all(struct gr_comm *comm)
+void gr_comm_endpoint_cancel_all(struct gr_comm *comm)
 {
     while (comm->pending != NULL) {
-        gr_endpoint_cancel(comm, comm->pending->handle);
+        gr_comm_endpoint_cancel(comm, comm->pending->handle);
         delist(comm->pending);
     }
 }

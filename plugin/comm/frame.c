@@ -21,7 +21,7 @@ static uint32_t payload_crc_of(const struct gr_frame *frame, const void *payload
     return frame->bytes > 0 ? gr_crc(0, payload, frame->bytes) : 0;
 }
 
-void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc)
+void gr_comm_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc)
 {
     GR_ASSERT(frame->rows >= 0 && frame->width >= 0);
     frame->magic = GR_FRAME_MAGIC;
@@ -29,12 +29,12 @@ void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc)
     frame->crc = frame_crc(frame, payload_crc);
 }
 
-void gr_frame_seal(struct gr_frame *frame, const void *payload)
+void gr_comm_frame_seal(struct gr_frame *frame, const void *payload)
 {
-    gr_frame_seal_crc(frame, payload_crc_of(frame, payload));
+    gr_comm_frame_seal_crc(frame, payload_crc_of(frame, payload));
 }
 
-const char *gr_frame_epoch_name(const struct gr_frame *frame)
+const char *gr_comm_frame_epoch_name(const struct gr_frame *frame)
 {
     return frame->flags & GR_FRAME_OF_CALL ? "call" : "epoch";
 }
@@ -44,11 +44,11 @@ static int32_t report_field(const struct gr_frame *expected, const char *what, i
 {
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "the message from rank %d has %s %lld, expected %lld (%s %lld, layer %d, %s)", expected->from, what,
-                   (long long)found, (long long)wanted, gr_frame_epoch_name(expected), (long long)expected->epoch,
+                   (long long)found, (long long)wanted, gr_comm_frame_epoch_name(expected), (long long)expected->epoch,
                    expected->layer, expected->direction == GR_FORWARD ? "forward" : "backward");
 }
 
-int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft_error *error)
+int32_t gr_comm_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft_error *error)
 {
     if (f->magic != GR_FRAME_MAGIC)
         return gr_fail(error, GRAFT_ERR_FORMAT, "the message from rank %d begins with 0x%08x, expected 0x%08x", e->from,
@@ -56,7 +56,7 @@ int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft
     if (f->abi != GRAFT_ABI_VERSION) return report_field(e, "ABI version", f->abi, GRAFT_ABI_VERSION, error);
     if (f->channel != e->channel) return report_field(e, "channel", f->channel, e->channel, error);
     if (f->from != e->from) return report_field(e, "sender", f->from, e->from, error);
-    if (f->epoch != e->epoch) return report_field(e, gr_frame_epoch_name(e), f->epoch, e->epoch, error);
+    if (f->epoch != e->epoch) return report_field(e, gr_comm_frame_epoch_name(e), f->epoch, e->epoch, error);
     if (f->layer != e->layer) return report_field(e, "layer", f->layer, e->layer, error);
     if (f->direction != e->direction) return report_field(e, "direction", f->direction, e->direction, error);
     if (f->semiring != e->semiring) return report_field(e, "semiring", f->semiring, e->semiring, error);
@@ -68,12 +68,12 @@ int32_t gr_frame_check(const struct gr_frame *f, const struct gr_frame *e, graft
     return GRAFT_OK;
 }
 
-int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error)
+int32_t gr_comm_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error)
 {
-    return gr_frame_check_crc(found, payload_crc_of(found, payload), error);
+    return gr_comm_frame_check_crc(found, payload_crc_of(found, payload), error);
 }
 
-int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error)
+int32_t gr_comm_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error)
 {
     const uint32_t crc = frame_crc(found, payload_crc);
 
@@ -81,6 +81,6 @@ int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, g
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "the message from rank %d was changed in transit: its CRC32C is 0x%08x, expected 0x%08x "
                    "(%s %lld, layer %d, %llu bytes)",
-                   found->from, crc, found->crc, gr_frame_epoch_name(found), (long long)found->epoch, found->layer,
+                   found->from, crc, found->crc, gr_comm_frame_epoch_name(found), (long long)found->epoch, found->layer,
                    (unsigned long long)found->bytes);
 }

@@ -9,7 +9,7 @@ enum { GR_FRAME_MAGIC = 0x46417247 }; /* "GrAF" */
 
 enum { GR_FRAME_OF_CALL = 1 << 14 }; /* a flag: `epoch` is the number of a call */
 
-/** 64 bytes. The sender fills in the fields below the blank line, gr_frame_seal() the fields above. */
+/** 64 bytes. The sender fills in the fields below the blank line, gr_comm_frame_seal() the fields above. */
 struct gr_frame {
     uint32_t magic;
     uint32_t abi;
@@ -29,20 +29,20 @@ struct gr_frame {
 };
 
 /** "epoch", or "call", for messages. */
-const char *gr_frame_epoch_name(const struct gr_frame *frame);
+const char *gr_comm_frame_epoch_name(const struct gr_frame *frame);
 
 /** Set magic, abi and crc. `payload` has frame->bytes; NULL if none. */
-void gr_frame_seal(struct gr_frame *frame, const void *payload);
+void gr_comm_frame_seal(struct gr_frame *frame, const void *payload);
 
 /** The same for a payload whose CRC32C is known. */
-void gr_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc);
+void gr_comm_frame_seal_crc(struct gr_frame *frame, uint32_t payload_crc);
 
 /** Compare all fields but the CRC with the expected ones, before the payload is read.
  *  \return OK; ERR_FORMAT: the message names the rank, the found value and the expected one. */
-int32_t gr_frame_check(const struct gr_frame *found, const struct gr_frame *expected, graft_error *error);
+int32_t gr_comm_frame_check(const struct gr_frame *found, const struct gr_frame *expected, graft_error *error);
 
-/** Check the CRC of a frame that gr_frame_check() passed. \return OK; ERR_FORMAT. */
-int32_t gr_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error);
+/** Check the CRC of a frame that gr_comm_frame_check() passed. \return OK; ERR_FORMAT. */
+int32_t gr_comm_frame_check_payload(const struct gr_frame *found, const void *payload, graft_error *error);
 
 /** The same for a payload whose CRC32C is known. */
-int32_t gr_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error);
+int32_t gr_comm_frame_check_crc(const struct gr_frame *found, uint32_t payload_crc, graft_error *error);

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-int32_t gr_group_join(graft_context *context, const graft_transport *transport, graft_group **group, graft_error *error)
+int32_t gr_comm_group_join(graft_context *context, const graft_transport *transport, graft_group **group,
+                           graft_error *error)
 {
     struct gr_comm *comm = NULL;
     graft_group    *made = NULL;
@@ -28,7 +29,7 @@ done:
     return rc;
 }
 
-void gr_group_leave(graft_group *g)
+void gr_comm_group_leave(graft_group *g)
 {
     if (g == NULL) return;
     gr_comm_destroy(g->comm);
@@ -74,12 +75,13 @@ static void copy_back(void *data, const void *copy, int64_t bytes)
     if (bytes > 0) memcpy(data, copy, (uint64_t)bytes);
 }
 
-int32_t gr_group_agree(graft_group *g, int32_t rc, graft_error *error)
+int32_t gr_comm_group_agree(graft_group *g, int32_t rc, graft_error *error)
 {
     return agree_on_call(g, &(struct group_call){ .name = "agree" }, rc, error);
 }
 
-int32_t gr_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values, int64_t count, graft_error *error)
+int32_t gr_comm_group_sum(graft_group *g, int32_t rc, graft_dtype dtype, void *values, int64_t count,
+                          graft_error *error)
 {
     const struct group_call call = { .name = "sum", .dtype = dtype, .count = (uint64_t)count };
     const int64_t           bytes = rc == GRAFT_OK ? count * (int64_t)sizeof(double) : 0;
@@ -100,7 +102,7 @@ done:
     return rc;
 }
 
-int32_t gr_group_maximum(graft_group *g, int32_t rc, int64_t *values, int64_t count, graft_error *error)
+int32_t gr_comm_group_maximum(graft_group *g, int32_t rc, int64_t *values, int64_t count, graft_error *error)
 {
     const struct group_call call = { .name = "maximum", .count = (uint64_t)count };
     const int64_t           bytes = rc == GRAFT_OK ? count * (int64_t)sizeof *values : 0;
@@ -116,8 +118,8 @@ done:
     return rc;
 }
 
-int32_t gr_group_gather(graft_group *g, int32_t rc, int32_t root, const void *mine, const int64_t *bytes, void *all,
-                        graft_error *error)
+int32_t gr_comm_group_gather(graft_group *g, int32_t rc, int32_t root, const void *mine, const int64_t *bytes,
+                             void *all, graft_error *error)
 {
     const int32_t     rank = g->comm->rank, n = g->comm->n_ranks;
     struct group_call call = { .name = "gather", .root = root };
@@ -137,7 +139,7 @@ done:
     return rc;
 }
 
-int32_t gr_group_broadcast(graft_group *g, int32_t rc, int32_t root, void *data, int64_t bytes, graft_error *error)
+int32_t gr_comm_group_broadcast(graft_group *g, int32_t rc, int32_t root, void *data, int64_t bytes, graft_error *error)
 {
     const struct group_call call = { .name = "broadcast", .root = root, .count = (uint64_t)bytes };
     void                   *copy = NULL;

@@ -123,8 +123,8 @@ static int32_t choose_module(const graft_context *context, int32_t start, const 
     return GRAFT_OK;
 }
 
-int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
-                          graft_transport *transport, graft_error *error)
+int32_t gr_comm_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                               graft_transport *transport, graft_error *error)
 {
     const graft_transport_ops *ops;
     struct gr_module          *found;

@@ -6,5 +6,5 @@
 #include "graft_transport.h"
 
 /** As graft_transport_api.open(), with structs of this library's sizes. */
-int32_t gr_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
-                          graft_transport *transport, graft_error *error);
+int32_t gr_comm_transport_open(graft_context *context, const char *module, const graft_communicator *communicator,
+                               graft_transport *transport, graft_error *error);

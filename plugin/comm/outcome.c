@@ -30,7 +30,8 @@ static uint32_t record_crc(const struct gr_outcome_record *record)
     return gr_crc(0, &record->code, sizeof *record - sizeof record->crc);
 }
 
-int32_t gr_outcome_init(struct gr_outcome *o, struct gr_comm *comm, int32_t tag, const char *what, graft_error *error)
+int32_t gr_comm_outcome_init(struct gr_outcome *o, struct gr_comm *comm, int32_t tag, const char *what,
+                             graft_error *error)
 {
     *o = (struct gr_outcome){ .comm = comm, .tag = tag, .what = what };
     while ((int64_t)1 << o->rounds < comm->n_ranks) o->rounds++;
@@ -41,7 +42,7 @@ int32_t gr_outcome_init(struct gr_outcome *o, struct gr_comm *comm, int32_t tag,
     return GR_NEW(comm->context, o->requests, 2 * (int64_t)o->rounds, error);
 }
 
-void gr_outcome_fini(struct gr_outcome *o)
+void gr_comm_outcome_fini(struct gr_outcome *o)
 {
     if (o->comm == NULL) return;
     gr_free(o->comm->context, o->known);
@@ -49,18 +50,18 @@ void gr_outcome_fini(struct gr_outcome *o)
     *o = (struct gr_outcome){ .comm = NULL };
 }
 
-int64_t gr_outcome_bytes(const struct gr_outcome *o)
+int64_t gr_comm_outcome_bytes(const struct gr_outcome *o)
 {
-    return gr_bytes(o->known) + gr_bytes(o->requests);
+    return gr_memory_bytes(o->known) + gr_memory_bytes(o->requests);
 }
 
-void gr_outcome_count(struct gr_outcome *o)
+void gr_comm_outcome_count(struct gr_outcome *o)
 {
     o->calls++;
     o->was_refused = 0;
 }
 
-void gr_outcome_count_end(struct gr_outcome *o)
+void gr_comm_outcome_count_end(struct gr_outcome *o)
 {
     if (!o->was_refused) o->calls++;
     o->was_refused = 0;
@@ -79,8 +80,8 @@ static int32_t send_round(struct gr_outcome *o, graft_error *error)
                         &o->requests[o->rounds + o->round], error);
 }
 
-int32_t gr_outcome_begin(struct gr_outcome *o, int64_t call, int32_t rc, const graft_error *why, const void *terms,
-                         uint64_t bytes, graft_error *error)
+int32_t gr_comm_outcome_begin(struct gr_outcome *o, int64_t call, int32_t rc, const graft_error *why, const void *terms,
+                              uint64_t bytes, graft_error *error)
 {
     const int64_t             n = o->rounds > 0 ? o->comm->n_ranks : 1;
     struct gr_outcome_record *known = o->known;
@@ -151,7 +152,7 @@ static int32_t take_round(struct gr_outcome *o, graft_error *error)
     return send_round(o, error);
 }
 
-void gr_outcome_poll(struct gr_outcome *o)
+void gr_comm_outcome_poll(struct gr_outcome *o)
 {
     graft_error ignored = { .size = sizeof ignored }; /* the comm keeps it */
     int64_t     left;
@@ -162,16 +163,16 @@ void gr_outcome_poll(struct gr_outcome *o)
     }
 }
 
-int32_t gr_outcome_progress(struct gr_outcome *o, int32_t *arrived, graft_error *error)
+int32_t gr_comm_outcome_progress(struct gr_outcome *o, int32_t *arrived, graft_error *error)
 {
     int64_t left;
 
-    gr_outcome_poll(o);
-    *arrived = *arrived && gr_outcome_is_known(o);
+    gr_comm_outcome_poll(o);
+    *arrived = *arrived && gr_comm_outcome_is_known(o);
     return gr_comm_poll(o->comm, NULL, 0, &left, error);
 }
 
-int gr_outcome_is_known(const struct gr_outcome *o)
+int gr_comm_outcome_is_known(const struct gr_outcome *o)
 {
     return !o->is_open || o->round == o->rounds;
 }
@@ -185,7 +186,7 @@ static int32_t finish(struct gr_comm *comm, struct gr_request *requests, int64_t
     return rc == GRAFT_OK && left > 0 ? gr_comm_wait(comm, requests, count, error) : rc;
 }
 
-int32_t gr_outcome_end(struct gr_outcome *o, graft_error *error)
+int32_t gr_comm_outcome_end(struct gr_outcome *o, graft_error *error)
 {
     struct gr_outcome_record *known = o->known;
     int32_t                   rc = GRAFT_OK;
@@ -206,7 +207,7 @@ done:
     return rc;
 }
 
-const void *gr_outcome_terms(const struct gr_outcome *o)
+const void *gr_comm_outcome_terms(const struct gr_outcome *o)
 {
     return o->known->offered == NO_RANK ? NULL : o->known->terms;
 }

@@ -23,40 +23,40 @@ struct gr_outcome {
     struct gr_request        *requests; /* [2 * rounds] receives, then sends */
 };
 
-/** \param[in] what  Such as "a pass of a halo". gr_outcome_fini() is always required. Not collective. \return OK;
+/** \param[in] what  Such as "a pass of a halo". gr_comm_outcome_fini() is always required. Not collective. \return OK;
  *  ERR_NOMEM. */
-int32_t gr_outcome_init(struct gr_outcome *outcome, struct gr_comm *comm, int32_t tag, const char *what,
-                        graft_error *error);
-void    gr_outcome_fini(struct gr_outcome *outcome);
+int32_t gr_comm_outcome_init(struct gr_outcome *outcome, struct gr_comm *comm, int32_t tag, const char *what,
+                             graft_error *error);
+void    gr_comm_outcome_fini(struct gr_outcome *outcome);
 /** Bytes that it holds. */
-int64_t gr_outcome_bytes(const struct gr_outcome *outcome);
+int64_t gr_comm_outcome_bytes(const struct gr_outcome *outcome);
 
 /** Count a call that begins, also one that this rank refuses for its state. */
-void gr_outcome_count(struct gr_outcome *outcome);
+void gr_comm_outcome_count(struct gr_outcome *outcome);
 
 /** Count an end without a begin, unless the begin was refused: the others have begun one more call than this rank. */
-void gr_outcome_count_end(struct gr_outcome *outcome);
+void gr_comm_outcome_count_end(struct gr_outcome *outcome);
 
 /** Begin with the status of this rank, whose reason is in `why` if it is a failure. Sends and receives nothing with one
  *  rank.
  *  \param[in] call   Its number: `calls` when it was counted.
  *  \param[in] terms  [bytes] at most GR_OUTCOME_TERMS: the arguments of a call that this rank makes; NULL: none.
  *  \return OK; ERR_PEER. */
-int32_t gr_outcome_begin(struct gr_outcome *outcome, int64_t call, int32_t rc, const graft_error *why,
-                         const void *terms, uint64_t bytes, graft_error *error);
+int32_t gr_comm_outcome_begin(struct gr_outcome *outcome, int64_t call, int32_t rc, const graft_error *why,
+                              const void *terms, uint64_t bytes, graft_error *error);
 
-/** Let its messages progress. NULL is legal. A failure is reported by gr_outcome_end(). */
-void gr_outcome_poll(struct gr_outcome *outcome);
+/** Let its messages progress. NULL is legal. A failure is reported by gr_comm_outcome_end(). */
+void gr_comm_outcome_poll(struct gr_outcome *outcome);
 
-/** Let its messages progress; *arrived becomes 0 if gr_outcome_end() waits. \return OK; ERR_PEER. */
-int32_t gr_outcome_progress(struct gr_outcome *outcome, int32_t *arrived, graft_error *error);
+/** Let its messages progress; *arrived becomes 0 if gr_comm_outcome_end() waits. \return OK; ERR_PEER. */
+int32_t gr_comm_outcome_progress(struct gr_outcome *outcome, int32_t *arrived, graft_error *error);
 
-/** Whether gr_outcome_end() does not wait. */
-int gr_outcome_is_known(const struct gr_outcome *outcome);
+/** Whether gr_comm_outcome_end() does not wait. */
+int gr_comm_outcome_is_known(const struct gr_outcome *outcome);
 
 /** Wait for the outcome. \return OK, also if none has begun; the status of the lowest rank that failed, with its
  *  sentence and its rank in `error`: the same on all ranks; ERR_PEER. */
-int32_t gr_outcome_end(struct gr_outcome *outcome, graft_error *error);
+int32_t gr_comm_outcome_end(struct gr_outcome *outcome, graft_error *error);
 
 /** After a failure: the terms of the lowest rank that has any, or NULL. */
-const void *gr_outcome_terms(const struct gr_outcome *outcome);
+const void *gr_comm_outcome_terms(const struct gr_outcome *outcome);

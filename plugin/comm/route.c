@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error)
+int32_t gr_comm_route_init(struct gr_route *route, struct gr_comm *comm, graft_error *error)
 {
     *route = (struct gr_route){ .comm = comm };
     GR_TRY(GR_NEW(comm->context, route->out, comm->n_ranks + 1, error));
@@ -15,7 +15,7 @@ int32_t gr_route_init(struct gr_route *route, struct gr_comm *comm, graft_error 
     return GR_NEW(comm->context, route->counts, 3 * (int64_t)comm->n_ranks + 1, error);
 }
 
-void gr_route_fini(struct gr_route *route)
+void gr_comm_route_fini(struct gr_route *route)
 {
     if (route->comm == NULL) return;
     gr_free(route->comm->context, route->out);
@@ -42,7 +42,7 @@ static int32_t ask_peers(struct gr_route *route, graft_error *error)
     return rc;
 }
 
-int32_t gr_route_plan(struct gr_route *route, graft_error *error)
+int32_t gr_comm_route_plan(struct gr_route *route, graft_error *error)
 {
     int64_t *const out = route->out, *const in = route->in;
 
@@ -56,45 +56,45 @@ int32_t gr_route_plan(struct gr_route *route, graft_error *error)
 }
 
 /* All items of a rank have been taken, so its start equals the former start of the next rank. */
-void gr_route_rewind(struct gr_route *route)
+void gr_comm_route_rewind(struct gr_route *route)
 {
     GR_ASSERT(route->out[route->comm->n_ranks - 1] == route->out[route->comm->n_ranks]);
     memmove(route->out + 1, route->out, (size_t)route->comm->n_ranks * sizeof *route->out);
     route->out[0] = 0;
 }
 
-int32_t gr_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,
-                      graft_error *error)
+int32_t gr_comm_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,
+                           graft_error *error)
 {
     return gr_comm_alltoallv(route->comm, packed, route->out, received, route->in, item_bytes, error);
 }
 
-int32_t gr_route_return(const struct gr_route *route, const void *received, void *packed, int64_t item_bytes,
-                        graft_error *error)
+int32_t gr_comm_route_return(const struct gr_route *route, const void *received, void *packed, int64_t item_bytes,
+                             graft_error *error)
 {
     return gr_comm_alltoallv(route->comm, received, route->in, packed, route->out, item_bytes, error);
 }
 
-int32_t gr_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
-                          int64_t item_bytes, graft_error *error)
+int32_t gr_comm_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                               int64_t item_bytes, graft_error *error)
 {
     const graft_context *context = route->comm->context;
     char                *packed = NULL;
     int32_t              rc = GRAFT_OK;
 
     pack(arg, route);
-    GR_TRY_DONE(gr_route_plan(route, error));
-    rc = GR_NEW(context, packed, gr_route_n_out(route) * item_bytes, error);
+    GR_TRY_DONE(gr_comm_route_plan(route, error));
+    rc = GR_NEW(context, packed, gr_comm_route_n_out(route) * item_bytes, error);
     if (rc == GRAFT_OK) {
-        route->received = gr_new(context, gr_route_n_in(route), (uint64_t)item_bytes, "received items", error);
+        route->received = gr_new(context, gr_comm_route_n_in(route), (uint64_t)item_bytes, "received items", error);
         rc = route->received != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
     }
     GR_TRY_DONE(gr_comm_agree(route->comm, rc, error));
     route->packed = packed;
     route->item_bytes = item_bytes;
     pack(arg, route);
-    gr_route_rewind(route);
-    rc = gr_route_send(route, packed, route->received, item_bytes, error);
+    gr_comm_route_rewind(route);
+    rc = gr_comm_route_send(route, packed, route->received, item_bytes, error);
 done:
     route->packed = NULL;
     gr_free(context, packed);

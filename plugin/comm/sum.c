@@ -40,10 +40,10 @@ static int32_t exchange_parts(const struct summing *s, int32_t peer, struct part
     char *const      values = s->values + (uint64_t)in.begin * s->element;
     int32_t          n_in = 0, n_out = 0, rc;
 
-    gr_calls_add(c->out, &n_out, peer, s->values + (uint64_t)out.begin * s->element,
-                 (uint64_t)(out.end - out.begin) * s->element);
-    gr_calls_add(c->in, &n_in, peer, adds ? c->scratch : values, (uint64_t)(in.end - in.begin) * s->element);
-    rc = gr_calls_exchange(s->comm, GR_CALL_SUM, n_out, n_in, error);
+    gr_comm_calls_add(c->out, &n_out, peer, s->values + (uint64_t)out.begin * s->element,
+                      (uint64_t)(out.end - out.begin) * s->element);
+    gr_comm_calls_add(c->in, &n_in, peer, adds ? c->scratch : values, (uint64_t)(in.end - in.begin) * s->element);
+    rc = gr_comm_calls_exchange(s->comm, GR_CALL_SUM, n_out, n_in, error);
     if (rc == GRAFT_OK && adds) s->add(values, c->scratch, in.end - in.begin);
     return rc;
 }
@@ -81,9 +81,9 @@ static int32_t sum_elements(const struct summing *s, int64_t count, graft_error 
     int32_t           ranks = 1, rc = GRAFT_OK;
 
     GR_ASSERT(count >= 0);
-    GR_TRY_DONE(gr_calls_begin(s->comm, error));
+    GR_TRY_DONE(gr_comm_calls_begin(s->comm, error));
     if (n_ranks == 1) goto done;
-    GR_TRY_DONE(gr_calls_scratch(s->comm, (uint64_t)count * s->element, error));
+    GR_TRY_DONE(gr_comm_calls_scratch(s->comm, (uint64_t)count * s->element, error));
     while (ranks <= n_ranks / 2) ranks *= 2;
     if (rank >= ranks) {
         GR_TRY_DONE(exchange_parts(s, rank - ranks, all, none, 0, error));

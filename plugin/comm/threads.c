@@ -100,7 +100,7 @@ static graft_request *pop(graft_request **list, const struct hub *hub, uint64_t 
 {
     graft_request *request = *list;
 
-    if (request == NULL) return gr_host_new(&hub->host, 1, sizeof *request + bytes, "a message", error);
+    if (request == NULL) return gr_memory_host_new(&hub->host, 1, sizeof *request + bytes, "a message", error);
     *list = request->next;
     return request;
 }
@@ -248,7 +248,7 @@ static void free_list(const graft_host *host, graft_request *request)
     while (request != NULL) {
         graft_request *next = request->next;
 
-        gr_host_free(host, request);
+        gr_memory_host_free(host, request);
         request = next;
     }
 }
@@ -266,16 +266,16 @@ static void threads_close(void *self)
         free_list(&host, hub->at[i].spare);
         pthread_mutex_destroy(&hub->at[i].lock);
     }
-    gr_host_free(&host, hub);
+    gr_memory_host_free(&host, hub);
 }
 
-int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports, graft_error *error)
+int32_t gr_comm_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports, graft_error *error)
 {
     struct hub *hub;
 
     if (n_ranks < 1 || n_ranks > GR_RANK_THREADS_MAX)
         return gr_fail(error, GRAFT_ERR_ARG, "n_ranks is %d, expected 1 to %d", n_ranks, (int)GR_RANK_THREADS_MAX);
-    hub = gr_host_new(host, 1, sizeof *hub + (uint64_t)n_ranks * sizeof hub->at[0], "ranks as threads", error);
+    hub = gr_memory_host_new(host, 1, sizeof *hub + (uint64_t)n_ranks * sizeof hub->at[0], "ranks as threads", error);
     if (hub == NULL) return GRAFT_ERR_NOMEM;
     hub->host = *host;
     hub->n_ranks = n_ranks;

@@ -8,5 +8,5 @@ enum { GR_RANK_THREADS_MAX = 4096 };
 
 /** Fill transports[0 .. n_ranks - 1]. `host`, which is complete, is copied; its allocator must live until the last
  *  close(), which frees everything. \return OK; ERR_ARG (n_ranks); ERR_NOMEM. */
-int32_t gr_rank_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports,
+int32_t gr_comm_threads_create(const graft_host *host, int32_t n_ranks, graft_transport *transports,
                                graft_error *error);

@@ -65,7 +65,7 @@ int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, en
     struct gr_matching matching = { 0 };
     int32_t            rc = GRAFT_OK;
 
-    if (kind == GR_COVER_HYBRID) GR_TRY_DONE(gr_matching_find(context, cut, &matching, error));
+    if (kind == GR_COVER_HYBRID) GR_TRY_DONE(gr_cover_matching_find(context, cut, &matching, error));
     memset(source_in, 0, (uint64_t)cut->n_sources);
     memset(target_in, 0, (uint64_t)cut->n_targets);
     switch (kind) {
@@ -75,6 +75,6 @@ int32_t gr_cover_find(const graft_context *context, const struct gr_cut *cut, en
     }
     GR_ASSERT(covers_all(cut, source_in, target_in));
 done:
-    gr_matching_fini(context, &matching);
+    gr_cover_matching_fini(context, &matching);
     return rc;
 }

@@ -97,8 +97,8 @@ static void count_degrees(struct greedy *g)
     }
 }
 
-int32_t gr_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
-                           graft_error *error)
+int32_t gr_cover_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                                 graft_error *error)
 {
     struct greedy  g = { .cut = cut, .matching = matching };
     struct gr_pool pool = { 0 };

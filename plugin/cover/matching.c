@@ -151,8 +151,8 @@ done:
 
 /* Transpose. Counts are stored two places ahead, so that begin[s + 1] can move from the first edge of source s to its
  * end while edges are placed. */
-int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool, int64_t **begin,
-                         int32_t **target, graft_error *error)
+int32_t gr_cover_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool,
+                               int64_t **begin, int32_t **target, graft_error *error)
 {
     const int64_t entries = cut->row_ptr[cut->n_targets];
 
@@ -167,20 +167,20 @@ int32_t gr_cut_by_source(const graft_context *context, const struct gr_cut *cut,
     return GRAFT_OK;
 }
 
-int32_t gr_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
-                         graft_error *error)
+int32_t gr_cover_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
+                               graft_error *error)
 {
     *matching = (struct gr_matching){ 0 };
-    GR_TRY(gr_cut_by_source(context, cut, &matching->pool, &matching->begin, &matching->target, error));
+    GR_TRY(gr_cover_cut_by_source(context, cut, &matching->pool, &matching->begin, &matching->target, error));
     GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_target, cut->n_targets, error));
     GR_TRY(GR_POOL_NEW(context, &matching->pool, matching->of_source, cut->n_sources, error));
     for (int64_t t = 0; t < cut->n_targets; t++) matching->of_target[t] = -1;
     for (int64_t s = 0; s < cut->n_sources; s++) matching->of_source[s] = -1;
-    GR_TRY(gr_matching_greedy(context, cut, matching, error));
+    GR_TRY(gr_cover_matching_greedy(context, cut, matching, error));
     return run_phases(context, cut, matching, error);
 }
 
-void gr_matching_fini(const graft_context *context, struct gr_matching *matching)
+void gr_cover_matching_fini(const graft_context *context, struct gr_matching *matching)
 {
     gr_pool_fini(context, &matching->pool);
     *matching = (struct gr_matching){ 0 };

@@ -89,7 +89,7 @@ static int64_t find_bad_row(const graft_dense *f, int threads)
 
 int32_t gr_dataset_check_edge_features(const graft_dense *f, int64_t rows, int threads, graft_error *error)
 {
-    const int32_t rc = gr_dense_check(f, "edge_features", error);
+    const int32_t rc = gr_kernel_dense_check(f, "edge_features", error);
     int64_t       bad;
 
     if (rc < 0) return rc;

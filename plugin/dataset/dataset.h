@@ -49,8 +49,8 @@ struct gr_target_array {
     const void *data; /* NULL: not given */
     int64_t     bytes, stride;
 };
-struct gr_target_array gr_target_array_of(const struct gr_targets *targets, int array);
-void                   gr_target_array_set(struct gr_targets *targets, int array, const void *data, int64_t stride);
+struct gr_target_array gr_dataset_target_array(const struct gr_targets *targets, int array);
+void gr_dataset_set_target_array(struct gr_targets *targets, int array, const void *data, int64_t stride);
 
 /** Rows of the host's arrays, and the vertex of the first. */
 static inline int64_t gr_dataset_host_rows(const struct gr_dataset *data)

@@ -49,7 +49,7 @@ int32_t gr_dataset_any(const struct gr_dataset *d, int *here, graft_error *error
 /* An array of the slice becomes the array of the owned rows. NULL stays NULL if no rank has the array. */
 static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, graft_error *error)
 {
-    const struct gr_target_array a = gr_target_array_of(targets, i);
+    const struct gr_target_array a = gr_dataset_target_array(targets, i);
     void                        *owned = NULL;
     int                          given = a.data != NULL;
     int32_t                      rc = GRAFT_OK;
@@ -62,7 +62,7 @@ static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, gra
         rc = GRAFT_ERR_NOMEM;
     GR_TRY_DONE(gr_dataset_agree(d, rc, error));
     GR_TRY_DONE(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
-    gr_target_array_set(targets, i, owned, a.bytes);
+    gr_dataset_set_target_array(targets, i, owned, a.bytes);
 done:
     return rc;
 }
@@ -79,7 +79,7 @@ static int32_t parcel_init(struct gr_dataset *d, const graft_csr *rows, struct p
     const graft_graph *g = d->over;
     const int64_t      entries = g->n_slice > 0 ? gr_csr_entries(rows) : 0;
 
-    GR_TRY(gr_route_init(&p->edges, g->comm, error));
+    GR_TRY(gr_comm_route_init(&p->edges, g->comm, error));
     GR_TRY(GR_NEW(d->context, p->length, g->n_slice, error));
     GR_TRY(GR_NEW(d->context, p->packed, entries * (int64_t)sizeof(int64_t), error));
     for (int64_t i = 0; i < g->n_slice; i++) p->length[i] = rows->row_ptr[i + 1] - rows->row_ptr[i];
@@ -88,7 +88,7 @@ static int32_t parcel_init(struct gr_dataset *d, const graft_csr *rows, struct p
 
 static void parcel_fini(const struct gr_dataset *d, struct parcel *p)
 {
-    gr_route_fini(&p->edges);
+    gr_comm_route_fini(&p->edges);
     gr_free(d->context, p->length);
     gr_free(d->context, p->packed);
 }
@@ -223,16 +223,17 @@ int32_t gr_dataset_new_features(struct gr_dataset *d, void **owned, graft_error 
     const int64_t bytes = d->over->n_owned * d->given.n_features * gr_dtype_bytes(d->features.x.dtype);
     char         *memory = NULL;
 
-    GR_TRY(gr_budget_check(d->budget, (double)gr_block_bytes(bytes, 1), "features (of the owned vertices)", error));
+    GR_TRY(
+        gr_budget_check(d->budget, (double)gr_memory_block_bytes(bytes, 1), "features (of the owned vertices)", error));
     GR_TRY(GR_NEW(d->context, memory, bytes, error));
-    gr_budget_charge(d->budget, GR_USE_FEATURES, gr_bytes(memory));
+    gr_budget_charge(d->budget, GR_USE_FEATURES, gr_memory_bytes(memory));
     *owned = memory;
     return GRAFT_OK;
 }
 
 void gr_dataset_drop_features(struct gr_dataset *d, void **owned)
 {
-    gr_budget_charge(d->budget, GR_USE_FEATURES, -gr_bytes(*owned));
+    gr_budget_charge(d->budget, GR_USE_FEATURES, -gr_memory_bytes(*owned));
     gr_free(d->context, *owned);
     *owned = d->features.x.data = NULL;
 }

@@ -84,7 +84,7 @@ static int32_t check_flags(const struct gr_dataset *d, graft_error *error)
                    (long long)d->over->first[d->over->comm->rank]);
 }
 
-struct gr_target_array gr_target_array_of(const struct gr_targets *t, int array)
+struct gr_target_array gr_dataset_target_array(const struct gr_targets *t, int array)
 {
     const int64_t one = sizeof *t->values, classes = t->n_classes;
 
@@ -99,7 +99,7 @@ struct gr_target_array gr_target_array_of(const struct gr_targets *t, int array)
     }
 }
 
-void gr_target_array_set(struct gr_targets *t, int array, const void *data, int64_t stride)
+void gr_dataset_set_target_array(struct gr_targets *t, int array, const void *data, int64_t stride)
 {
     switch (array) {
     case GR_TARGET_LABELS: t->labels = data; break;
@@ -117,7 +117,7 @@ int32_t gr_dataset_read_targets(const struct gr_dataset *d, const graft_dataset 
 
     if (given->float_targets != NULL) {
         GR_TRY(gr_struct_read(&y, sizeof y, given->float_targets, "dataset.float_targets", error));
-        GR_TRY(gr_dense_check(&y, "float_targets", error));
+        GR_TRY(gr_kernel_dense_check(&y, "float_targets", error));
     }
     if (y.dtype != GRAFT_F32 || y.n_rows != n || y.n_cols != classes)
         return gr_fail(error, GRAFT_ERR_ARG,
@@ -154,7 +154,7 @@ void gr_dataset_lend_sparse(struct gr_dataset *d, const graft_csr *x)
 void gr_dataset_lend_targets(struct gr_dataset *d, uint32_t what, const struct gr_targets *given)
 {
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct gr_target_array a = gr_target_array_of(given, i);
+        const struct gr_target_array a = gr_dataset_target_array(given, i);
 
         if ((what & a.what) != 0 && !(d->regresses && i == GR_TARGET_CLASSES))
             gr_loan_take(&d->loans, d->context,
@@ -227,14 +227,14 @@ int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets 
     d->sparse_features = sparse;
     GR_TRY(check_shapes(d, error));
     if (d->over == NULL) GR_TRY(gr_csr_widen(d->context, &d->graph, "graph", &d->row_ptr[0], error));
-    gr_budget_charge(d->budget, GR_USE_GRAPH, gr_bytes(d->row_ptr[0]));
+    gr_budget_charge(d->budget, GR_USE_GRAPH, gr_memory_bytes(d->row_ptr[0]));
     GR_TRY(check_graph(d, error));
     if (uses_edges) GR_TRY(read_edge_features(d, error));
     GR_TRY(gr_dataset_read_targets(d, &d->given, targets, error));
     if (d->given.features != NULL) GR_TRY(take_types(d, error));
     else {
         GR_TRY(gr_csr_widen(d->context, &d->sparse_features, "sparse_features", &d->row_ptr[1], error));
-        gr_budget_charge(d->budget, GR_USE_FEATURES, gr_bytes(d->row_ptr[1]));
+        gr_budget_charge(d->budget, GR_USE_FEATURES, gr_memory_bytes(d->row_ptr[1]));
         GR_TRY(gr_csr_check(&d->sparse_features, "sparse_features", 0, d->threads, error));
     }
     GR_TRY(gr_dataset_check_targets(targets, gr_dataset_first(d), error));

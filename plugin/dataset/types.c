@@ -124,7 +124,7 @@ int32_t gr_dataset_view_features(const graft_dataset *data, struct gr_features *
                        "features have dtype %d, expected GRAFT_F32 (1), GRAFT_U8 (5), GRAFT_BF16 (6) or GRAFT_F16 (7)",
                        form.dtype);
     form.dtype = GRAFT_F32;
-    GR_TRY(gr_dense_check(&form, "features", error));
+    GR_TRY(gr_kernel_dense_check(&form, "features", error));
     if ((f->scale != NULL) != (f->x.dtype == GRAFT_U8) || (f->zero != NULL) != (f->x.dtype == GRAFT_U8))
         return gr_fail(error, GRAFT_ERR_ARG,
                        "feature_scale is %s and feature_zero %s, but features have dtype %d; expected both with "

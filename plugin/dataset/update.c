@@ -51,7 +51,7 @@ static int32_t check_features(const struct gr_dataset *d, struct gr_new_data *u,
 /* Whether a target array is replaced: class targets and float targets have the same bit. */
 static int is_replaced(const struct gr_dataset *d, const struct gr_new_data *u, int i)
 {
-    const struct gr_target_array a = gr_target_array_of(&u->targets, i);
+    const struct gr_target_array a = gr_dataset_target_array(&u->targets, i);
 
     return (u->what & a.what) != 0 && i != (d->regresses ? GR_TARGET_CLASSES : GR_TARGET_VALUES);
 }
@@ -64,13 +64,13 @@ static int32_t check_targets(const struct gr_dataset *d, const struct gr_targets
     if ((u->what & GRAFT_UPDATE_TARGETS) == 0 || !d->regresses) given.float_targets = NULL;
     GR_TRY(gr_dataset_read_targets(d, &given, &u->targets, error));
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct gr_target_array a = gr_target_array_of(&u->targets, i);
+        const struct gr_target_array a = gr_dataset_target_array(&u->targets, i);
 
         if (!is_replaced(d, u, i)) {
-            gr_target_array_set(&u->targets, i, NULL, a.stride);
+            gr_dataset_set_target_array(&u->targets, i, NULL, a.stride);
             continue;
         }
-        if (gr_target_array_of(now, i).data == NULL)
+        if (gr_dataset_target_array(now, i).data == NULL)
             return gr_fail(error, GRAFT_ERR_STATE,
                            "this trainer was created without %s%s, or does not use them: they "
                            "cannot be replaced",
@@ -136,11 +136,12 @@ int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, s
                                struct gr_targets *next, graft_error *error)
 {
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct gr_target_array a = gr_target_array_of(&u->targets, i);
+        const struct gr_target_array a = gr_dataset_target_array(&u->targets, i);
 
         if (!is_replaced(d, u, i)) continue;
         if (d->over != NULL || row != NULL) GR_TRY(arrange(d, row, &a, &u->made[i], error));
-        gr_target_array_set(next, i, u->made[i] != NULL ? u->made[i] : a.data, u->made[i] != NULL ? a.bytes : a.stride);
+        gr_dataset_set_target_array(next, i, u->made[i] != NULL ? u->made[i] : a.data,
+                                    u->made[i] != NULL ? a.bytes : a.stride);
     }
     return GRAFT_OK;
 }
@@ -148,10 +149,11 @@ int32_t gr_dataset_arrange_new(const struct gr_dataset *d, const int64_t *row, s
 void gr_dataset_take_targets(struct gr_dataset *d, const struct gr_new_data *u, struct gr_targets *now)
 {
     for (int i = 0; i < GR_TARGET_ARRAYS; i++) {
-        const struct gr_target_array a = gr_target_array_of(&u->targets, i), used = gr_target_array_of(now, i);
+        const struct gr_target_array a = gr_dataset_target_array(&u->targets, i),
+                                     used = gr_dataset_target_array(now, i);
 
         if (!is_replaced(d, u, i)) continue;
-        if (u->made[i] == NULL) gr_target_array_set(now, i, a.data, a.stride);
+        if (u->made[i] == NULL) gr_dataset_set_target_array(now, i, a.data, a.stride);
         else memcpy((void *)(uintptr_t)used.data, u->made[i], (uint64_t)(d->n * a.bytes));
     }
     gr_dataset_lend_targets(d, u->what, &u->targets);
@@ -207,7 +209,7 @@ void gr_dataset_take_sparse(struct gr_dataset *d, struct gr_new_data *u)
     if (d->over != NULL) return;
     d->row_ptr[1] = u->row_ptr;
     u->row_ptr = before;
-    gr_budget_charge(d->budget, GR_USE_FEATURES, gr_bytes(d->row_ptr[1]) - gr_bytes(before));
+    gr_budget_charge(d->budget, GR_USE_FEATURES, gr_memory_bytes(d->row_ptr[1]) - gr_memory_bytes(before));
 }
 
 void gr_dataset_new_fini(struct gr_dataset *d, struct gr_new_data *u)

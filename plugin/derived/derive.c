@@ -9,7 +9,7 @@
 
 void gr_derived_charge(struct gr_graph_copy *copy)
 {
-    const int64_t bytes = gr_made_part_bytes(&copy->made);
+    const int64_t bytes = gr_graph_made_part_bytes(&copy->made);
 
     gr_budget_charge(copy->budget, GR_USE_GRAPH, bytes - copy->charged);
     copy->charged = bytes;
@@ -17,7 +17,7 @@ void gr_derived_charge(struct gr_graph_copy *copy)
 
 void gr_derived_copy_fini(struct gr_graph_copy *copy)
 {
-    gr_made_part_fini(copy->budget->context, &copy->made);
+    gr_graph_made_part_fini(copy->budget->context, &copy->made);
     copy->made = (struct gr_made_part){ 0 };
     gr_derived_charge(copy);
 }
@@ -52,11 +52,11 @@ static void replace_local(struct gr_graph_copy *copy, struct gr_csr *next)
 static void replace_part(const struct gr_derived *d, struct gr_graph_copy *copy, struct gr_made_part *next,
                          int64_t bytes)
 {
-    gr_made_part_fini(d->context, &copy->made);
+    gr_graph_made_part_fini(d->context, &copy->made);
     copy->made = *next;
     copy->part = next->part;
     *next = (struct gr_made_part){ 0 };
-    GR_ASSERT(gr_part_is_valid(&copy->part, d->data->over->comm->n_ranks, d->data->over->comm->rank));
+    GR_ASSERT(gr_csr_part_is_valid(&copy->part, d->data->over->comm->n_ranks, d->data->over->comm->rank));
     gr_budget_return(copy->budget, bytes);
     gr_derived_charge(copy);
 }
@@ -90,15 +90,15 @@ done:
 
 static int32_t make_part_symmetric(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
-    const int64_t       bytes = gr_part_symmetrize_bytes(&copy->part);
+    const int64_t       bytes = gr_graph_part_symmetrize_bytes(&copy->part);
     struct gr_made_part made = { 0 };
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (made symmetric)", error);
 
     GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
-    GR_TRY_DONE(gr_part_symmetrize(d->context, d->data->over->comm, &copy->part, &made, error));
+    GR_TRY_DONE(gr_graph_part_symmetrize(d->context, d->data->over->comm, &copy->part, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
-    gr_made_part_fini(d->context, &made);
+    gr_graph_made_part_fini(d->context, &made);
     return rc;
 }
 
@@ -132,12 +132,12 @@ static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy,
 /* Rows are sorted, like those of all graphs that Graft makes: a transpose is sorted. */
 static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
-    const int64_t places = gr_block_bytes(d->n, sizeof *d->row);
+    const int64_t places = gr_memory_block_bytes(d->n, sizeof *d->row);
     struct gr_csr next = { 0 };
 
     GR_TRY(borrow_copy(copy->budget, &copy->part.local, d->n, gr_csr_entries(&copy->part.local), error));
     GR_TRY(gr_budget_borrow(copy->budget, places, "graph (the places of its vertices)", error));
-    GR_TRY(gr_order_apply(d->context, &copy->part.local, d->row, &next, error));
+    GR_TRY(gr_csr_order_apply(d->context, &copy->part.local, d->row, &next, error));
     gr_budget_return(copy->budget, places);
     for (int times = 0; times < 2; times++) {
         replace_local(copy, &next);
@@ -150,15 +150,15 @@ static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *co
 static int32_t put_part_in_order(const struct gr_derived *d, struct gr_graph_copy *copy, struct gr_links *links,
                                  graft_error *error)
 {
-    const int64_t       bytes = gr_part_reorder_bytes(&copy->part);
+    const int64_t       bytes = gr_graph_part_reorder_bytes(&copy->part);
     struct gr_made_part made = { 0 };
     int32_t             rc = gr_budget_borrow(copy->budget, bytes, "graph (in another order)", error);
 
     GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
-    GR_TRY_DONE(gr_part_reorder(d->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
+    GR_TRY_DONE(gr_graph_part_reorder(d->context, d->data->over->comm, &copy->part, links, d->row, &made, error));
     replace_part(d, copy, &made, bytes);
 done:
-    gr_made_part_fini(d->context, &made);
+    gr_graph_made_part_fini(d->context, &made);
     return rc;
 }
 
@@ -181,15 +181,15 @@ static int32_t derive_over_ranks(struct gr_derived *d, struct gr_graph_copy *cop
 
     if (d->config->data.symmetrize) GR_TRY_DONE(make_part_symmetric(d, copy, error));
     if (d->config->data.symmetrize && first) GR_TRY_DONE(share_part(d, &copy->part, error));
-    if (moves) GR_TRY_DONE(gr_links_init(d->context, comm, &copy->part.halo, &links, error));
-    bytes = gr_links_bytes(&links);
+    if (moves) GR_TRY_DONE(gr_halo_links_init(d->context, comm, &copy->part.halo, &links, error));
+    bytes = gr_halo_links_bytes(&links);
     gr_budget_charge(copy->budget, GR_USE_GRAPH, bytes);
     if (first) GR_TRY_DONE(gr_derived_order(d, &copy->part, &links, error));
     if (d->config->data.self_loops) rc = add_loops(d, copy, error);
     GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     if (d->row != NULL) rc = put_part_in_order(d, copy, &links, error);
 done:
-    gr_links_fini(comm, &links);
+    gr_halo_links_fini(comm, &links);
     gr_budget_charge(copy->budget, GR_USE_GRAPH, -bytes);
     return rc;
 }

@@ -17,7 +17,7 @@ static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *
     const int64_t entries = gr_csr_entries(&d->data->graph);
     int64_t      *numbers;
 
-    GR_TRY(gr_budget_check(copy->budget, (double)gr_block_bytes(entries, sizeof *numbers),
+    GR_TRY(gr_budget_check(copy->budget, (double)gr_memory_block_bytes(entries, sizeof *numbers),
                            "graph (numbers of its entries)", error));
     GR_TRY(GR_NEW(d->context, numbers, entries, error));
     for (int64_t e = 0; e < entries; e++) numbers[e] = e;
@@ -166,7 +166,7 @@ static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
 static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budget *budget, struct asked_rows *a,
                                graft_error *error)
 {
-    const int64_t out = gr_route_n_out(&a->route), in = gr_route_n_in(&a->route),
+    const int64_t out = gr_comm_route_n_out(&a->route), in = gr_comm_route_n_in(&a->route),
                   width = d->config->attention.edge_features;
     const double bytes = (double)(out + in) * (8 + 4 * (double)width);
 
@@ -189,32 +189,32 @@ static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *bu
 {
     const int64_t     width = d->config->attention.edge_features;
     struct asked_rows a = { 0 };
-    int32_t           rc = gr_route_init(&a.route, d->data->over->comm, error);
+    int32_t           rc = gr_comm_route_init(&a.route, d->data->over->comm, error);
 
     GR_TRY_DONE(gr_comm_agree(d->data->over->comm, rc, error));
     for (int64_t e = 0; e < entries; e++)
         if (numbers[e] >= 0) a.route.out[rank_of_entry(d, numbers[e]) + 1]++;
-    GR_TRY_DONE(gr_route_plan(&a.route, error));
+    GR_TRY_DONE(gr_comm_route_plan(&a.route, error));
     GR_TRY_DONE(gr_comm_agree(d->data->over->comm, asked_rows_init(d, budget, &a, error), error));
     for (int64_t e = 0; e < entries; e++) {
         const int32_t q = numbers[e] >= 0 ? rank_of_entry(d, numbers[e]) : -1;
 
-        if (q >= 0) a.asked[gr_route_take(&a.route, q, 1)] = numbers[e] - d->first_entry[q];
+        if (q >= 0) a.asked[gr_comm_route_take(&a.route, q, 1)] = numbers[e] - d->first_entry[q];
     }
-    gr_route_rewind(&a.route);
-    GR_TRY_DONE(gr_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
-    for (int64_t i = 0; i < gr_route_n_in(&a.route); i++) {
+    gr_comm_route_rewind(&a.route);
+    GR_TRY_DONE(gr_comm_route_send(&a.route, a.asked, a.asked_in, sizeof *a.asked, error));
+    for (int64_t i = 0; i < gr_comm_route_n_in(&a.route); i++) {
         GR_ASSERT(a.asked_in[i] >= 0 && a.asked_in[i] < features->n_rows);
         copy_edge_row(features, a.asked_in[i], a.rows_in + i * width);
     }
-    GR_TRY_DONE(gr_route_return(&a.route, a.rows_in, a.rows, width * (int64_t)sizeof *a.rows, error));
+    GR_TRY_DONE(gr_comm_route_return(&a.route, a.rows_in, a.rows, width * (int64_t)sizeof *a.rows, error));
     for (int64_t e = 0; e < entries; e++) {
         if (numbers[e] < 0) continue;
-        memcpy(to + e * width, a.rows + gr_route_take(&a.route, rank_of_entry(d, numbers[e]), 1) * width,
+        memcpy(to + e * width, a.rows + gr_comm_route_take(&a.route, rank_of_entry(d, numbers[e]), 1) * width,
                (uint64_t)width * sizeof *to);
     }
 done:
-    gr_route_fini(&a.route);
+    gr_comm_route_fini(&a.route);
     gr_free(d->context, a.asked);
     gr_free(d->context, a.rows);
     return rc;

@@ -74,7 +74,7 @@ done:
 
 static int32_t find_symmetry(struct gr_derived *d, graft_error *error)
 {
-    const int64_t bytes = gr_block_bytes(d->n, sizeof *d->graph.part.local.row_ptr);
+    const int64_t bytes = gr_memory_block_bytes(d->n, sizeof *d->graph.part.local.row_ptr);
     int32_t       rc = GRAFT_OK;
 
     GR_TRY_DONE(gr_budget_borrow(d->budget, bytes, "graph (whether it is symmetric)", error));
@@ -161,7 +161,7 @@ void gr_derived_fini(struct gr_derived *d)
     }
     if (d->whole.a_transpose != d->whole.a) gr_matrix_destroy(d->whole.a_transpose);
     gr_matrix_destroy(d->whole.a);
-    if (d->context != NULL) gr_made_part_fini(d->context, &d->graph.made);
+    if (d->context != NULL) gr_graph_made_part_fini(d->context, &d->graph.made);
 }
 
 int64_t gr_derived_entries(const struct gr_derived *d, int64_t rows)
@@ -201,7 +201,7 @@ void gr_derived_blocks(struct gr_derived *d)
         }
         d->whole_of[l] = &d->whole;
         d->step_of[l] = step;
-        GR_ASSERT(gr_block_is_valid(step));
+        GR_ASSERT(gr_model_block_is_valid(step));
     }
 }
 

@@ -93,18 +93,18 @@ static int32_t ask_vertices(struct gr_derived *d, graft_error *error)
     int64_t        *seen = NULL, *packed = NULL, bytes = 0;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_links_init(d->context, comm, &d->graph.part.halo, &links, error));
-    bytes = links.send_start[comm->n_ranks] * (int64_t)sizeof *packed + gr_links_bytes(&links);
+    GR_TRY_DONE(gr_halo_links_init(d->context, comm, &d->graph.part.halo, &links, error));
+    bytes = links.send_start[comm->n_ranks] * (int64_t)sizeof *packed + gr_halo_links_bytes(&links);
     rc = gr_budget_borrow(d->budget, bytes, "graph (vertices of other ranks)", error);
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, packed, links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, seen, d->whole.n_seen, error);
     GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     for (int64_t v = 0; v < d->n; v++) seen[v] = d->whole.vertex[v];
-    GR_TRY_DONE(gr_links_ask(&links, comm, d->whole.vertex, packed, seen + d->n, sizeof *seen, error));
+    GR_TRY_DONE(gr_halo_links_ask(&links, comm, d->whole.vertex, packed, seen + d->n, sizeof *seen, error));
     d->whole.vertex = seen;
     gr_budget_return(d->budget, bytes);
 done:
-    gr_links_fini(comm, &links);
+    gr_halo_links_fini(comm, &links);
     gr_free(d->context, packed);
     return rc;
 }

@@ -44,7 +44,7 @@ static int32_t compare_slice(const struct gr_derived *d, const graft_csr *rows, 
         return gr_fail(error, GRAFT_ERR_ARG, "the graph is %lld x %lld; the slice of this rank is %lld x %lld",
                        (long long)rows->n_rows, (long long)rows->n_cols, (long long)over->n_slice,
                        (long long)over->n_vertices);
-    if (gr_slice_digest(rows) == over->slice.digest) return GRAFT_OK;
+    if (gr_graph_slice_digest(rows) == over->slice.digest) return GRAFT_OK;
     return gr_fail(
         error, GRAFT_ERR_ARG,
         "graph: row_ptr or col_idx differ from the slice at the creation of the graph over ranks; values may "
@@ -220,8 +220,8 @@ static void take_over_ranks(struct gr_derived *d, struct gr_new_edges *e)
         gr_matrix_swap_values(d->whole.a, &e->joined);
         return;
     }
-    gr_part_take_values(&made->local, &d->graph.part.local, &next->local);
-    gr_part_take_values(&made->remote, &d->graph.part.remote, &next->remote);
+    gr_graph_part_take_values(&made->local, &d->graph.part.local, &next->local);
+    gr_graph_part_take_values(&made->remote, &d->graph.part.remote, &next->remote);
     gr_derived_charge(&d->graph);
 }
 

@@ -27,14 +27,14 @@ static void search_add(struct search *search, int64_t v, int32_t hop)
 /* A target array becomes a copy in the order of the vertices. NULL stays NULL. */
 static int32_t reorder(struct gr_derived *d, int i, graft_error *error)
 {
-    const struct gr_target_array a = gr_target_array_of(d->wish.targets, i);
+    const struct gr_target_array a = gr_dataset_target_array(d->wish.targets, i);
     const char                  *from = a.data;
     char                        *to;
 
     if (from == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, to, d->n * a.bytes, error));
     for (int64_t v = 0; v < d->n; v++) memcpy(to + v * a.bytes, from + d->row[v] * a.stride, (uint64_t)a.bytes);
-    gr_target_array_set(d->wish.targets, i, to, a.bytes);
+    gr_dataset_set_target_array(d->wish.targets, i, to, a.bytes);
     return GRAFT_OK;
 }
 
@@ -71,7 +71,7 @@ static int32_t search_ranks(const struct gr_derived *d, const struct gr_part *pa
     if (rc == GRAFT_OK) rc = GR_NEW(d->context, in, told, error);
     GR_TRY_DONE(gr_dataset_agree(d->data, rc, error));
     mark_halo(&part->remote, search, out);
-    GR_TRY_DONE(gr_links_tell(links, comm, out, in, 1, error));
+    GR_TRY_DONE(gr_halo_links_tell(links, comm, out, in, 1, error));
     for (int64_t i = 0; i < told; i++)
         if (in[i]) search_add(search, links->place[i], hop);
 done:
@@ -174,9 +174,9 @@ static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const 
     int64_t  *row;
 
     for (int64_t v = 0; v < d->n; v++) order[v] = v;
-    GR_TRY(gr_budget_check(d->budget, given ? 0 : (double)gr_order_bytes(d->n),
+    GR_TRY(gr_budget_check(d->budget, given ? 0 : (double)gr_csr_order_bytes(d->n),
                            "graph (finding an order of its vertices)", error));
-    if (!given) GR_TRY(gr_order_compute(d->context, graph, d->config->data.order, order, error));
+    if (!given) GR_TRY(gr_csr_order_compute(d->context, graph, d->config->data.order, order, error));
     GR_TRY(GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, row, d->n, error));
     if (hop != NULL) sort_by_hop(d, hop, order, row);
     else memcpy(row, order, (uint64_t)d->n * sizeof *order);
@@ -195,8 +195,8 @@ static int32_t search_init(struct gr_derived *d, int64_t bytes, struct search *s
 
 int32_t gr_derived_order(struct gr_derived *d, const struct gr_part *part, struct gr_links *links, graft_error *error)
 {
-    const int        given = d->config->data.order == GR_ORDER_GIVEN || part == NULL;
-    const int64_t    bytes = gr_block_bytes(d->n, sizeof(int64_t)) + gr_block_bytes(d->n, sizeof(int32_t));
+    const int     given = d->config->data.order == GR_ORDER_GIVEN || part == NULL;
+    const int64_t bytes = gr_memory_block_bytes(d->n, sizeof(int64_t)) + gr_memory_block_bytes(d->n, sizeof(int32_t));
     const graft_csr *graph = part != NULL ? &part->local : NULL;
     struct search    search = { 0 };
     int32_t          rc = GRAFT_OK;

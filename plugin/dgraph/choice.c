@@ -34,14 +34,14 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
 
     GR_ASSERT(g->comm->n_ranks > 1);
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
-    GR_TRY(gr_root_init(g, &s->root, error));
+    GR_TRY(gr_graph_root_init(g, &s->root, error));
     GR_TRY(GR_NEW(g->context, s->end, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->ends, gr_route_n_in(&s->root.rows) + 1, error));
+    GR_TRY(GR_NEW(g->context, s->ends, gr_comm_route_n_in(&s->root.rows) + 1, error));
     GR_TRY(GR_NEW(g->context, s->column, entries, error));
-    GR_TRY(GR_NEW(g->context, s->columns, gr_route_n_in(&s->root.edges), error));
+    GR_TRY(GR_NEW(g->context, s->columns, gr_comm_route_n_in(&s->root.edges), error));
     GR_TRY(GR_NEW(g->context, s->train_mask, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->trains, gr_route_n_in(&s->root.rows), error));
-    GR_TRY(GR_NEW(g->context, s->owner, gr_route_n_in(&s->root.rows), error));
+    GR_TRY(GR_NEW(g->context, s->trains, gr_comm_route_n_in(&s->root.rows), error));
+    GR_TRY(GR_NEW(g->context, s->owner, gr_comm_route_n_in(&s->root.rows), error));
     GR_TRY(GR_NEW(g->context, s->probe_out, g->comm->n_ranks * s->block, error));
     GR_TRY(GR_NEW(g->context, s->probe_in, g->comm->n_ranks * s->block, error));
     for (int64_t i = 0; i < g->n_slice; i++) {
@@ -58,7 +58,7 @@ static void structure_fini(const graft_graph *g, struct structure *s)
                              s->trains, s->owner, s->probe_out, s->probe_in };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
-    gr_root_fini(&s->root);
+    gr_graph_root_fini(&s->root);
 }
 
 static int32_t gather_structure(const graft_graph *g, struct structure *s, enum gr_partition_method method,
@@ -66,11 +66,11 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
 {
     int64_t before = 0;
 
-    GR_TRY(gr_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
-    GR_TRY(gr_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
-    GR_TRY(gr_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
+    GR_TRY(gr_comm_route_send(&s->root.rows, s->end, s->ends + 1, sizeof *s->end, error));
+    GR_TRY(gr_comm_route_send(&s->root.edges, s->column, s->columns, sizeof *s->column, error));
+    GR_TRY(gr_comm_route_send(&s->root.rows, s->train_mask, s->trains, sizeof *s->train_mask, error));
     if (!gr_partition_needs_whole(method))
-        GR_TRY(gr_route_send(&s->root.rows, g->slice.owner, s->owner, sizeof *s->owner, error));
+        GR_TRY(gr_comm_route_send(&s->root.rows, g->slice.owner, s->owner, sizeof *s->owner, error));
     for (int32_t p = 0; p < g->comm->n_ranks && g->comm->rank == 0; p++) {
         for (int64_t v = g->first[p]; v < g->first[p + 1]; v++) s->ends[v + 1] += before;
         before += g->share[p].n_edges;
@@ -118,10 +118,10 @@ static enum gr_rows sent_rows_of(const graft_context *context, const struct gr_w
     return workload->reads_rows ? GR_ROWS_POST : rows[gr_halo_options(context)->cover];
 }
 
-int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *workload,
-                      const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error)
+int32_t gr_graph_owner_cost(const graft_context *context, const struct gr_workload *workload,
+                            const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error)
 {
-    const struct gr_row_format format = gr_row_format_of(context);
+    const struct gr_row_format format = gr_halo_row_format(context);
     const double               bytes = (format.bits[GR_FORWARD] + format.bits[GR_BACKWARD]) / 8.0;
     const int32_t              layers = workload->layers, hidden = layers > 1 ? layers - 1 : 1;
     int64_t                   *width = NULL;
@@ -129,7 +129,7 @@ int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *wo
 
     *cost = (struct gr_partition_cost){ .rows = sent_rows_of(context, workload) };
     GR_TRY_DONE(GR_NEW(context, width, hidden, error));
-    GR_TRY_DONE(gr_widths_spread(&workload->hidden, hidden, "option 'hidden'", "hidden layers", width, error));
+    GR_TRY_DONE(gr_option_spread_widths(&workload->hidden, hidden, "option 'hidden'", "hidden layers", width, error));
     for (int32_t i = 0; i < hidden; i++) {
         const double w = (double)width[i], times = (double)layers / hidden;
 
@@ -146,9 +146,9 @@ done:
 static int32_t send_choice_heartbeat(void *arg, graft_error *error)
 {
     struct gr_heartbeat *heartbeat = arg;
-    const int32_t        rc = gr_check_cancel(heartbeat->comm->context, error);
+    const int32_t        rc = gr_context_check_cancel(heartbeat->comm->context, error);
 
-    return rc < 0 ? rc : gr_heartbeat(heartbeat, error);
+    return rc < 0 ? rc : gr_comm_heartbeat(heartbeat, error);
 }
 
 /* End the work of rank 0 for which the others wait. */
@@ -157,7 +157,7 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
     graft_error late = GRAFT_INIT(graft_error);
 
     if (heartbeat->is_cancelled) return GRAFT_OK; /* the cancelling rank reports this when the ranks agree */
-    if (rc == GRAFT_ERR_PEER || gr_heartbeat_end(heartbeat, &late) == GRAFT_OK) return rc;
+    if (rc == GRAFT_ERR_PEER || gr_comm_heartbeat_end(heartbeat, &late) == GRAFT_OK) return rc;
     *error = late;
     return GRAFT_ERR_PEER;
 }
@@ -165,7 +165,7 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
 /* Whether the machine or container of this rank has the memory for the whole graph. */
 static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error *error)
 {
-    const double needed = gr_metis_bytes(g->n_vertices, entries);
+    const double needed = gr_partition_metis_bytes(g->n_vertices, entries);
     const double there = (double)gr_memory_available();
 
     if (there <= 0 || needed <= there) return GRAFT_OK;
@@ -176,16 +176,17 @@ static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error 
                    needed * 1e-9, there * 1e-9);
 }
 
-int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method, graft_error *error)
+int32_t gr_graph_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_partition_method method,
+                                   graft_error *error)
 {
     struct gr_heartbeat       heartbeat = { .comm = g->comm };
     const struct gr_meanwhile meanwhile = { send_choice_heartbeat, &heartbeat };
-    const int                 asks = gr_partition_needs_whole(method) && gr_metis_is_asked(g->n_vertices, entries);
-    int32_t                   rc = GRAFT_OK;
+    const int asks = gr_partition_needs_whole(method) && gr_partition_metis_is_asked(g->n_vertices, entries);
+    int32_t   rc = GRAFT_OK;
 
     if (g->comm->rank == 0) {
         if (gr_partition_needs_whole(method))
-            rc = gr_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
+            rc = gr_partition_metis_check_size(g->context, g->n_vertices, entries, &meanwhile, error);
         if (rc == GRAFT_OK && (method == GR_PARTITION_AUTO || g->division.compares))
             rc = check_machine(g, entries, error);
         if (asks) rc = end_waiting(&heartbeat, rc, error);
@@ -199,8 +200,8 @@ int32_t gr_owner_check_whole(const graft_graph *g, int64_t entries, enum gr_part
 static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
                             struct gr_partition_choice *choice, graft_error *error)
 {
-    if (g->division.compares) return gr_grids_choose(g, question, s->owner, choice, error);
-    return gr_partition_choose(g->context, question->whole, gr_owner_parts(g), question->method,
+    if (g->division.compares) return gr_graph_grids_choose(g, question, s->owner, choice, error);
+    return gr_partition_choose(g->context, question->whole, gr_graph_owner_parts(g), question->method,
                                &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
 }
 
@@ -228,7 +229,7 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     const struct gr_meanwhile     meanwhile = { send_choice_heartbeat, &heartbeat };
     const int32_t                *found = gr_partition_needs_whole(method) ? NULL : s->owner;
     const struct gr_grid_question question = { &whole, found, method, &costs, &meanwhile };
-    int32_t                       rc = gr_owner_cost(g->context, &g->division.workload, rates, &costs.of_rank, error);
+    int32_t rc = gr_graph_owner_cost(g->context, &g->division.workload, rates, &costs.of_rank, error);
 
     if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
     if (rc == GRAFT_OK) {
@@ -244,25 +245,26 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     return end_waiting(&heartbeat, rc, error);
 }
 
-int32_t gr_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method, graft_error *error)
+int32_t gr_graph_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_partition_method method,
+                              graft_error *error)
 {
     struct structure      s;
     struct gr_owner_rates rates;
     double                bytes_per_second = 0, latency = 0;
     int32_t               rc = structure_init(g, slice, &s, error);
 
-    if (rc == GRAFT_OK && g->division.compares) rc = gr_grids_init(g, error);
+    if (rc == GRAFT_OK && g->division.compares) rc = gr_graph_grids_init(g, error);
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     GR_TRY_DONE(measure_network(g, &s, &bytes_per_second, &latency, error));
-    rates = gr_owner_rates_assumed(g->context, bytes_per_second);
-    if (g->division.compares) GR_TRY_DONE(gr_owner_measure_rates(g, slice, &rates, error));
+    rates = gr_graph_rates_assumed(g->context, bytes_per_second);
+    if (g->division.compares) GR_TRY_DONE(gr_graph_rates_measure(g, slice, &rates, error));
     GR_TRY_DONE(gather_structure(g, &s, method, error));
     rc = g->comm->rank == 0 ? choose_owners(g, &s, method, &rates, latency, error) : gr_comm_attend(g->comm, error);
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     GR_TRY_DONE(gr_comm_broadcast(g->comm, 0, g->division.partition, sizeof g->division.partition, error));
-    if (g->division.compares) GR_TRY_DONE(gr_grids_share(g, error));
+    if (g->division.compares) GR_TRY_DONE(gr_graph_grids_share(g, error));
     if (method != GR_PARTITION_GIVEN)
-        rc = gr_route_return(&s.root.rows, s.owner, g->slice.owner, sizeof *g->slice.owner, error);
+        rc = gr_comm_route_return(&s.root.rows, s.owner, g->slice.owner, sizeof *g->slice.owner, error);
 done:
     structure_fini(g, &s);
     return rc;

@@ -67,7 +67,7 @@ int32_t gr_graph_split(graft_graph *g, const int64_t *row_ptr, const int64_t *co
                        const struct gr_column_map *map, graft_error *error)
 {
     const int64_t   n = g->n_owned, entries = row_ptr[n];
-    const int       threads = gr_threads_worth(gr_threads(g->context, 0), entries);
+    const int       threads = gr_threads_worth(gr_context_threads(g->context, 0), entries);
     const graft_csr like = {
         .size = sizeof like, .index_type = GRAFT_I32, .value_type = g->value_type, .values = values
     };

@@ -24,7 +24,7 @@ static void inquiry_fini(const graft_context *context, struct inquiry *q)
 {
     void *const blocks[] = { q->base, q->request, q->reply, q->homes };
 
-    gr_route_fini(&q->route);
+    gr_comm_route_fini(&q->route);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
 
@@ -51,7 +51,7 @@ static int32_t collect_columns(const graft_graph *g, const int64_t *columns, int
 static int32_t inquiry_init(const graft_graph *g, const struct gr_column_map *map, struct inquiry *q,
                             graft_error *error)
 {
-    GR_TRY(gr_route_init(&q->route, g->comm, error));
+    GR_TRY(gr_comm_route_init(&q->route, g->comm, error));
     GR_TRY(GR_NEW(g->context, q->base, g->comm->n_ranks, error));
     GR_TRY(GR_NEW(g->context, q->homes, map->count, error));
     for (int64_t i = 0, p = 0; i < map->count; i++) {
@@ -63,7 +63,7 @@ static int32_t inquiry_init(const graft_graph *g, const struct gr_column_map *ma
 
 static void answer_requests(const graft_graph *g, struct inquiry *q)
 {
-    for (int64_t i = 0; i < gr_route_n_in(&q->route); i++) {
+    for (int64_t i = 0; i < gr_comm_route_n_in(&q->route); i++) {
         const int64_t row = q->request[i] - g->first[g->comm->rank];
         const int32_t owner = g->slice.owner[row];
         GR_ASSERT(row >= 0 && row < g->n_slice && owner >= 0 && owner < g->comm->n_ranks);
@@ -79,13 +79,13 @@ static int32_t request_homes(const graft_graph *g, const struct gr_column_map *m
     int32_t rc = GRAFT_OK;
 
     GR_TRY(gr_comm_alltoall(g->comm, g->slice.route.in, sizeof *q->base, q->base, error));
-    GR_TRY(gr_route_plan(&q->route, error));
-    rc = GR_NEW(g->context, q->request, gr_route_n_in(&q->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(g->context, q->reply, gr_route_n_in(&q->route), error);
+    GR_TRY(gr_comm_route_plan(&q->route, error));
+    rc = GR_NEW(g->context, q->request, gr_comm_route_n_in(&q->route), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(g->context, q->reply, gr_comm_route_n_in(&q->route), error);
     GR_TRY(gr_comm_agree(g->comm, rc, error));
-    GR_TRY(gr_route_send(&q->route, map->vertex, q->request, sizeof *q->request, error));
+    GR_TRY(gr_comm_route_send(&q->route, map->vertex, q->request, sizeof *q->request, error));
     answer_requests(g, q);
-    return gr_route_return(&q->route, q->reply, q->homes, sizeof *q->reply, error);
+    return gr_comm_route_return(&q->route, q->reply, q->homes, sizeof *q->reply, error);
 }
 
 /* Number the vertices of other ranks: sorted by owner, and by place because places ascend with vertices. */
@@ -115,14 +115,14 @@ static int32_t number_halo(const graft_graph *g, const struct home *home, struct
         halo->place[next[home[i].owner]] = home[i].place;
         map->local[i] = ~(int32_t)next[home[i].owner]++;
     }
-    GR_ASSERT(rc < 0 || gr_halo_is_valid(halo, g->comm->n_ranks, me));
+    GR_ASSERT(rc < 0 || gr_csr_halo_is_valid(halo, g->comm->n_ranks, me));
 done:
     gr_free(g->context, next);
     return rc;
 }
 
-int32_t gr_column_map_init(graft_graph *g, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
-                           graft_error *error)
+int32_t gr_graph_column_map_init(graft_graph *g, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
+                                 graft_error *error)
 {
     struct inquiry inquiry = { 0 };
     int32_t        rc = collect_columns(g, columns, n_edges, map, error);
@@ -137,7 +137,7 @@ done:
     return rc;
 }
 
-void gr_column_map_fini(const graft_context *context, struct gr_column_map *map)
+void gr_graph_column_map_fini(const graft_context *context, struct gr_column_map *map)
 {
     gr_free(context, map->vertex);
     gr_free(context, map->local);

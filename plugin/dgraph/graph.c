@@ -17,7 +17,7 @@ struct slice_record {
     int32_t has_owner;
 };
 
-int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
+int32_t gr_graph_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error)
 {
     const graft_csr *rows = slice->rows;
 
@@ -25,7 +25,7 @@ int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, g
         return gr_fail(error, GRAFT_ERR_ARG, "slice: n_vertices is %lld and first_row is %lld, expected at least 0",
                        (long long)slice->n_vertices, (long long)slice->first_row);
     if (rows == NULL) return GRAFT_OK;
-    GR_TRY(gr_csr_check(rows, "slice.rows", 0, gr_threads(context, 0), error));
+    GR_TRY(gr_csr_check(rows, "slice.rows", 0, gr_context_threads(context, 0), error));
     if (rows->n_cols != slice->n_vertices || rows->n_rows > slice->n_vertices - slice->first_row)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "slice: rows is %lld x %lld and begins at row %lld, expected a slice of %lld x %lld",
@@ -111,7 +111,7 @@ static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct s
     GR_TRY(GR_NEW(context, *records, n_ranks, error));
     GR_TRY(GR_NEW(context, g->share, n_ranks, error));
     GR_TRY(GR_NEW(context, g->first, n_ranks + 1, error));
-    GR_TRY(gr_route_init(&g->slice.route, g->comm, error));
+    GR_TRY(gr_comm_route_init(&g->slice.route, g->comm, error));
     GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, g->slice.owner, g->n_slice, error));
     return GR_NEW(context, g->slice.packed, g->n_slice, error);
@@ -125,7 +125,7 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
     int32_t              rc = allocate_graph(g, slice, &records, error);
 
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
-    GR_TRY_DONE(gr_options_compare(g->context, g->comm, gr_graph_option_bits(g->context), error));
+    GR_TRY_DONE(gr_comm_compare_options(g->context, g->comm, gr_graph_option_bits(g->context), error));
     if (g->comm->rank == 0) gr_options_report(g->context, gr_graph_option_bits(g->context), n_ranks);
     GR_TRY_DONE(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
     GR_TRY_DONE(check_records(records, n_ranks, error));
@@ -160,7 +160,7 @@ static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
     void *const blocks[] = { p->row, p->row_in, p->col, p->col_in, p->value, p->value_in, p->row_ptr };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(comm->context, blocks[i]);
-    gr_route_fini(&p->edges);
+    gr_comm_route_fini(&p->edges);
     *p = (struct row_parcel){ 0 };
 }
 
@@ -168,17 +168,18 @@ static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
 static int32_t route_rows(graft_graph *g, graft_error *error)
 {
     for (int64_t i = 0; i < g->n_slice; i++) g->slice.route.out[g->slice.owner[i] + 1]++;
-    GR_TRY(gr_route_plan(&g->slice.route, error));
-    for (int64_t i = 0; i < g->n_slice; i++) g->slice.packed[i] = gr_route_take(&g->slice.route, g->slice.owner[i], 1);
-    gr_route_rewind(&g->slice.route);
-    g->n_owned = gr_route_n_in(&g->slice.route);
+    GR_TRY(gr_comm_route_plan(&g->slice.route, error));
+    for (int64_t i = 0; i < g->n_slice; i++)
+        g->slice.packed[i] = gr_comm_route_take(&g->slice.route, g->slice.owner[i], 1);
+    gr_comm_route_rewind(&g->slice.route);
+    g->n_owned = gr_comm_route_n_in(&g->slice.route);
     return GRAFT_OK;
 }
 
 static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
-    const int64_t n_out = gr_route_n_out(&p->edges), n_in = gr_route_n_in(&p->edges);
+    const int64_t n_out = gr_comm_route_n_out(&p->edges), n_in = gr_comm_route_n_in(&p->edges);
 
     if (g->n_owned > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank would own %lld vertices, expected at most %d",
@@ -198,12 +199,12 @@ static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row
 {
     for (int64_t i = 0; i < g->n_slice; i++) {
         const int64_t begin = slice->rows->row_ptr[i], n_edges = slice->rows->row_ptr[i + 1] - begin;
-        int64_t      *col = p->col + gr_route_take(&p->edges, g->slice.owner[i], n_edges);
+        int64_t      *col = p->col + gr_comm_route_take(&p->edges, g->slice.owner[i], n_edges);
 
         p->row[g->slice.packed[i]] = (struct row){ slice->first_row + i, n_edges };
         for (int64_t e = 0; e < n_edges; e++) col[e] = gr_csr_column(slice->rows, begin + e);
     }
-    gr_route_rewind(&p->edges);
+    gr_comm_route_rewind(&p->edges);
 }
 
 /* Send the rows to their owners. They arrive in the order of vertices: the slices are in the order of ranks, and the
@@ -211,7 +212,7 @@ static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row
 static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row_parcel *p, graft_error *error)
 {
     const int64_t *row_ptr = slice->rows != NULL ? slice->rows->row_ptr : NULL;
-    int32_t        rc = gr_route_init(&p->edges, g->comm, error);
+    int32_t        rc = gr_comm_route_init(&p->edges, g->comm, error);
 
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     GR_TRY_DONE(route_rows(g, error));
@@ -219,8 +220,8 @@ static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row
     rc = allocate_parcel(g, p, error);
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     pack_rows(g, slice, p);
-    GR_TRY_DONE(gr_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
-    GR_TRY_DONE(gr_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
+    GR_TRY_DONE(gr_comm_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
+    GR_TRY_DONE(gr_comm_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
     if (g->value_type != 0)
         GR_TRY_DONE(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
                                         gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
@@ -262,10 +263,10 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
     int32_t              rc = GRAFT_OK;
 
     GR_TRY_DONE(join_slices(g, slice, error));
-    if (g->value_type != 0) g->slice.digest = gr_slice_digest(slice->rows);
-    GR_TRY_DONE(gr_owner_find(g, slice, error));
+    if (g->value_type != 0) g->slice.digest = gr_graph_slice_digest(slice->rows);
+    GR_TRY_DONE(gr_graph_owner_find(g, slice, error));
     GR_TRY_DONE(deliver_rows(g, slice, &parcel, error));
-    GR_TRY_DONE(gr_column_map_init(g, parcel.col_in, gr_route_n_in(&parcel.edges), &map, error));
+    GR_TRY_DONE(gr_graph_column_map_init(g, parcel.col_in, gr_comm_route_n_in(&parcel.edges), &map, error));
     rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &map, error);
     if (rc == GRAFT_OK) rc = keep_slice_rows(g, slice, error);
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
@@ -275,7 +276,7 @@ static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error 
         g->slice.row_ptr = NULL;
     }
 done:
-    gr_column_map_fini(g->context, &map);
+    gr_graph_column_map_fini(g->context, &map);
     row_parcel_fini(g->comm, &parcel);
     return rc;
 }
@@ -299,7 +300,7 @@ int32_t gr_graph_create(graft_context *context, struct gr_comm *comm, const stru
     }
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     GR_TRY_DONE(distribute(made, slice, error));
-    GR_ASSERT(gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
+    GR_ASSERT(gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
     *graph = made;
     made = NULL;
 done:
@@ -322,7 +323,7 @@ void gr_graph_destroy(graft_graph *g)
     gr_free(g->context, g->vertex);
     gr_free(g->context, g->slice.packed);
     gr_free(g->context, g->slice.row_ptr);
-    gr_route_fini(&g->slice.route);
+    gr_comm_route_fini(&g->slice.route);
     gr_comm_destroy(g->own_comm);
     gr_free(g->context, g);
 }

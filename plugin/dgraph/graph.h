@@ -90,7 +90,7 @@ struct graft_graph {
 
 /** Distribute a graph over ranks. Collective.
  * \param[in] comm   Must outlive the graph.
- * \param[in] slice  A complete struct that has passed gr_slice_check(). Read during the call.
+ * \param[in] slice  A complete struct that has passed gr_graph_slice_check(). Read during the call.
  * \return OK; ERR_ARG (the slices do not make up one graph, ranks disagree, an owner is not a rank); ERR_UNSUPPORTED (a
  *         rank would own, or gather from, more than INT32_MAX vertices); ERR_NOMEM: the same on all ranks, and the comm
  *         stays alive; ERR_PEER. */
@@ -104,13 +104,13 @@ uint32_t gr_graph_option_bits(const graft_context *context);
 void gr_graph_destroy(graft_graph *graph);
 
 /** The local checks of a slice. `rows` may be NULL. \return OK; ERR_ARG and others of gr_csr_check(). */
-int32_t gr_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
+int32_t gr_graph_slice_check(const graft_context *context, const graft_slice *slice, graft_error *error);
 
 /** Find graph->slice.owner, the owners of the rows of this slice: from the slice itself, from the file of option
  *  "partition.file", or with the method of option "partition"; see owner.h. Collective.
- * \return OK; ERR_ARG (an owner is not a rank), and errors of gr_owners_read() and METIS: the same on all ranks;
- *         ERR_PEER. */
-int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
+ * \return OK; ERR_ARG (an owner is not a rank), and errors of gr_partition_owners_read() and METIS: the same on all
+ *         ranks; ERR_PEER. */
+int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
 /** From the global columns of the owned rows to local columns: the place of an owned vertex, or the place in the halo
  *  of another. */
@@ -123,12 +123,12 @@ struct gr_column_map {
 };
 
 /** Make the map and the halo of the graph: ask the ranks whose slices had the columns of the owned rows for the owners.
- *  Collective. On failure both may be incomplete; the caller frees the map with gr_column_map_fini().
+ *  Collective. On failure both may be incomplete; the caller frees the map with gr_graph_column_map_fini().
  * \param[in]  columns  [n_edges] global
  * \return OK; ERR_NOMEM, ERR_UNSUPPORTED: the same on all ranks; ERR_PEER. */
-int32_t gr_column_map_init(graft_graph *graph, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
-                           graft_error *error);
-void    gr_column_map_fini(const graft_context *context, struct gr_column_map *map);
+int32_t gr_graph_column_map_init(graft_graph *graph, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
+                                 graft_error *error);
+void    gr_graph_column_map_fini(const graft_context *context, struct gr_column_map *map);
 
 /** Make graph->local and graph->remote of the owned rows. Not collective.
  * \param[in] row_ptr  [n_owned + 1]
@@ -138,7 +138,7 @@ int32_t gr_graph_split(graft_graph *graph, const int64_t *row_ptr, const int64_t
                        const struct gr_column_map *map, graft_error *error);
 
 /** The route of the edges of the rows of this slice to the owners of the rows. Collective. \return OK; ERR_PEER.
- * \param[in,out] edges  From gr_route_init(). */
+ * \param[in,out] edges  From gr_comm_route_init(). */
 int32_t gr_graph_route_edges(const graft_graph *graph, const int64_t *row_ptr, struct gr_route *edges,
                              graft_error *error);
 
@@ -157,7 +157,7 @@ int gr_graph_is_in_place(const graft_graph *graph);
 int32_t gr_graph_check_values(const graft_graph *graph, const graft_dense *values, graft_error *error);
 
 /** A digest of the row pointers and columns of the rows of a slice; `rows` may be NULL. */
-uint32_t gr_slice_digest(const graft_csr *rows);
+uint32_t gr_graph_slice_digest(const graft_csr *rows);
 
 /** Bits of `own` below: the arrays that belong to the library. The transport may use these arrays directly, but not
  *  arrays of the host, because a transport that cannot cancel a message uses its memory after a failure. */

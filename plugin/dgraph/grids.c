@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-int32_t gr_grids_init(graft_graph *g, graft_error *error)
+int32_t gr_graph_grids_init(graft_graph *g, graft_error *error)
 {
     g->division.n_choices = 0;
     for (int32_t c = 1; c <= g->comm->n_ranks; c++) g->division.n_choices += g->comm->n_ranks % c == 0;
     return GR_NEW(g->context, g->division.choices, g->division.n_choices, error);
 }
 
-int32_t gr_grids_share(graft_graph *g, graft_error *error)
+int32_t gr_graph_grids_share(graft_graph *g, graft_error *error)
 {
     GR_TRY(gr_comm_broadcast(g->comm, 0, g->division.choices,
                              (uint64_t)g->division.n_choices * sizeof *g->division.choices, error));
@@ -324,8 +324,8 @@ done:
     return rc;
 }
 
-int32_t gr_grids_choose(graft_graph *g, const struct gr_grid_question *question, int32_t *owner,
-                        struct gr_partition_choice *why, graft_error *error)
+int32_t gr_graph_grids_choose(graft_graph *g, const struct gr_grid_question *question, int32_t *owner,
+                              struct gr_partition_choice *why, graft_error *error)
 {
     struct gr_grid_choice     *best = NULL;
     struct gr_partition_choice made = { .why = "" };

@@ -39,20 +39,20 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
     int64_t        *packed = NULL;
     int32_t         rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_options_compare(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
+    GR_TRY_DONE(gr_comm_compare_options(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
     GR_TRY_DONE(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
     rc = allocate_halo(h, &packed, error);
     if (rc == GRAFT_OK)
-        rc = gr_outcome_init(&h->outcome, comm, h->rows.messages.channel + 1, "a pass of a halo", error);
+        rc = gr_comm_outcome_init(&h->outcome, comm, h->rows.messages.channel + 1, "a pass of a halo", error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     h->rows.messages.outcome = &h->outcome;
-    rc = gr_links_ask(&h->rows.links, comm, h->graph->vertex, packed, h->vertex, sizeof *h->vertex, error);
+    rc = gr_halo_links_ask(&h->rows.links, comm, h->graph->vertex, packed, h->vertex, sizeof *h->vertex, error);
 done:
     gr_free(h->context, packed);
     return rc;
 }
 
-int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error)
+int32_t gr_graph_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error)
 {
     graft_halo *made = NULL;
     int32_t     rc = GR_NEW(graph->context, made, 1, error);
@@ -69,20 +69,20 @@ int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error
     *halo = made;
     made = NULL;
 done:
-    gr_halo_destroy(made);
+    gr_graph_halo_destroy(made);
     return rc;
 }
 
-void gr_halo_destroy(graft_halo *h)
+void gr_graph_halo_destroy(graft_halo *h)
 {
     graft_halo **link;
 
     if (h == NULL) return;
     for (link = &h->graph->users.halos; *link != NULL && *link != h;) link = &(*link)->next;
     if (*link != NULL) *link = h->next;
-    if (gr_halo_has_begun(h)) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
+    if (gr_graph_halo_has_begun(h)) gr_comm_abandon(h->graph->comm, "a halo was destroyed between begin and end");
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);
-    gr_outcome_fini(&h->outcome);
+    gr_comm_outcome_fini(&h->outcome);
     gr_csr_fini(h->context, &h->matrix);
     gr_free(h->context, h->vertex);
     gr_free(h->context, h->neighbour);
@@ -92,7 +92,7 @@ void gr_halo_destroy(graft_halo *h)
     gr_free(h->context, h);
 }
 
-void gr_halo_info(const graft_halo *h, graft_halo_info *info)
+void gr_graph_halo_info(const graft_halo *h, graft_halo_info *info)
 {
     *info = (graft_halo_info){ .size = sizeof *info,
                                .n_neighbours = h->n_neighbours,
@@ -105,9 +105,9 @@ void gr_halo_info(const graft_halo *h, graft_halo_info *info)
                                .send_start = h->send_start,
                                .send_row = h->rows.links.place,
                                .passes = h->passes };
-    info->bytes = gr_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) + gr_bytes(h->vertex) +
-                  gr_bytes(h->neighbour) + gr_bytes(h->receive_start) + gr_bytes(h->send_start) +
-                  gr_csr_bytes(&h->matrix) + gr_outcome_bytes(&h->outcome);
+    info->bytes = gr_memory_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) +
+                  gr_memory_bytes(h->vertex) + gr_memory_bytes(h->neighbour) + gr_memory_bytes(h->receive_start) +
+                  gr_memory_bytes(h->send_start) + gr_csr_bytes(&h->matrix) + gr_comm_outcome_bytes(&h->outcome);
 }
 
 static void join_row(graft_halo *h, int64_t row)
@@ -122,7 +122,7 @@ static void join_row(graft_halo *h, int64_t row)
     h->matrix.row_ptr[row + 1] = to;
 }
 
-int32_t gr_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *error)
+int32_t gr_graph_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *error)
 {
     const struct gr_part *part = &h->graph->part;
     const int64_t         n_cols = part->local.n_cols + part->halo.count;
@@ -140,7 +140,7 @@ int32_t gr_halo_matrix(graft_halo *h, const graft_csr **matrix, graft_error *err
     return GRAFT_OK;
 }
 
-void gr_halo_take_values(graft_halo *h)
+void gr_graph_halo_take_values(graft_halo *h)
 {
     const int64_t n = h->graph->part.local.n_rows;
 
@@ -149,7 +149,7 @@ void gr_halo_take_values(graft_halo *h)
 
 static struct gr_team halo_team(const graft_halo *h)
 {
-    return (struct gr_team){ .threads = gr_threads(h->context, h->threads) };
+    return (struct gr_team){ .threads = gr_context_threads(h->context, h->threads) };
 }
 
 /* The arguments of a pass that all ranks share. */
@@ -185,7 +185,7 @@ static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const gr
  * `rc`, or ERR_PEER. */
 static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
 {
-    const struct halo_terms *terms = gr_outcome_terms(&h->outcome);
+    const struct halo_terms *terms = gr_comm_outcome_terms(&h->outcome);
     int32_t                  sent = GRAFT_OK;
 
     if (rc == GRAFT_ERR_PEER) {
@@ -198,7 +198,7 @@ static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
     return sent < 0 ? sent : rc;
 }
 
-int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, graft_error *error)
+int32_t gr_graph_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, graft_error *error)
 {
     struct halo_terms terms = { 0 };
     int32_t           begun;
@@ -209,13 +209,13 @@ int32_t gr_halo_begin(graft_halo *h, int32_t rc, const graft_halo_args *args, gr
         rc = send_halo(h, &terms, args, error);
     }
     if (rc < 0 && (rc == GRAFT_ERR_PEER || h->graph->comm->n_ranks == 1)) return rc;
-    begun = gr_outcome_begin(&h->outcome, h->call, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
+    begun = gr_comm_outcome_begin(&h->outcome, h->call, rc, error, h->rows.begun ? &terms : NULL, sizeof terms, error);
     return begun < 0 ? end_refused_pass(h, begun, error) : GRAFT_OK;
 }
 
-int32_t gr_halo_end(graft_halo *h, graft_error *error)
+int32_t gr_graph_halo_end(graft_halo *h, graft_error *error)
 {
-    int32_t rc = gr_outcome_end(&h->outcome, error);
+    int32_t rc = gr_comm_outcome_end(&h->outcome, error);
 
     if (rc < 0) return end_refused_pass(h, rc, error);
     rc = gr_halo_rows_end(&h->rows, halo_team(h), error);

@@ -24,26 +24,26 @@ struct graft_halo {
 };
 
 /** Collective. \return As graft_halo_api.create(). */
-int32_t gr_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error);
-void    gr_halo_destroy(graft_halo *halo);
+int32_t gr_graph_halo_create(graft_graph *graph, graft_halo **halo, graft_error *error);
+void    gr_graph_halo_destroy(graft_halo *halo);
 
 /** Not collective. `info` is complete. */
-void gr_halo_info(const graft_halo *halo, graft_halo_info *info);
+void gr_graph_halo_info(const graft_halo *halo, graft_halo_info *info);
 
 /** The rows of this rank: first the columns of owned vertices, then the columns of the halo. Not collective. \return
  *  OK; ERR_UNSUPPORTED (more columns than an int32_t can number); ERR_NOMEM. */
-int32_t gr_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *error);
+int32_t gr_graph_halo_matrix(graft_halo *halo, const graft_csr **matrix, graft_error *error);
 
 /** Copy the values of the graph, which have changed, to that matrix, if it exists. Cannot fail. */
-void gr_halo_take_values(graft_halo *halo);
+void gr_graph_halo_take_values(graft_halo *halo);
 
 /** Whether a pass has begun and not ended. */
-static inline int gr_halo_has_begun(const graft_halo *halo)
+static inline int gr_graph_halo_has_begun(const graft_halo *halo)
 {
     return halo->rows.begun || halo->outcome.is_open;
 }
 
 /** One exchange; `args` is complete and checked, and so are args->owned and args->halo, if rc, the status of their
  *  checks on this rank, is OK. Collective. \return as graft_halo_api. */
-int32_t gr_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);
-int32_t gr_halo_end(graft_halo *halo, graft_error *error);
+int32_t gr_graph_halo_begin(graft_halo *halo, int32_t rc, const graft_halo_args *args, graft_error *error);
+int32_t gr_graph_halo_end(graft_halo *halo, graft_error *error);

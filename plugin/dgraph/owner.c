@@ -70,7 +70,7 @@ static int is_dealt(const graft_graph *graph)
     return graph->columns > 1 && gr_partition_options(graph->context)->method != GR_PARTITION_GIVEN;
 }
 
-int32_t gr_owner_parts(const graft_graph *graph)
+int32_t gr_graph_owner_parts(const graft_graph *graph)
 {
     return is_dealt(graph) ? graph->comm->n_ranks / graph->columns : graph->comm->n_ranks;
 }
@@ -79,10 +79,10 @@ int32_t gr_owner_parts(const graft_graph *graph)
  * vertices, so that each rank has equal numbers of both. */
 static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const struct gr_slice rows = gr_owner_rows(graph, slice);
+    const struct gr_slice rows = gr_graph_owner_rows(graph, slice);
     const int32_t         c = graph->columns;
     int64_t              *next = NULL; /* [parts x 2] */
-    int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_owner_parts(graph), error);
+    int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_graph_owner_parts(graph), error);
 
     for (int64_t i = 0; i < graph->n_slice && next != NULL; i++) {
         int64_t *at = &next[2 * graph->slice.owner[i] + (rows.train_mask != NULL && rows.train_mask[i] != 0)];
@@ -106,7 +106,7 @@ static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int6
     }
 }
 
-struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice)
+struct gr_slice gr_graph_owner_rows(const graft_graph *graph, const graft_slice *slice)
 {
     static const int64_t   no_rows[1];
     static const graft_csr nothing = { .size = sizeof nothing, .index_type = GRAFT_I32, .row_ptr = no_rows };
@@ -119,10 +119,10 @@ struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice
 /* The ranks refine the partition, and report it. */
 static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const struct gr_slice           rows = gr_owner_rows(graph, slice);
+    const struct gr_slice           rows = gr_graph_owner_rows(graph, slice);
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = gr_owner_parts(graph),
+                                              .parts = gr_graph_owner_parts(graph),
                                               .comm = graph->comm,
                                               .first = graph->first };
     const size_t                    used = strlen(graph->division.partition);
@@ -142,18 +142,18 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
 {
-    const struct gr_slice           rows = gr_owner_rows(graph, slice);
+    const struct gr_slice           rows = gr_graph_owner_rows(graph, slice);
     int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
-                                              .parts = gr_owner_parts(graph),
+                                              .parts = gr_graph_owner_parts(graph),
                                               .before = before,
                                               .total = total,
                                               .comm = graph->comm,
                                               .first = graph->first };
 
     sum_shares(graph, before, total);
-    if (gr_owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
+    if (gr_graph_owner_parts(graph) > 1 && method < GR_PARTITION_METHODS)
         return gr_partition_run(method, &input, graph->slice.owner, error);
     for (int64_t i = 0; i < graph->n_slice && !graph->division.is_given; i++)
         graph->slice.owner[i] = is_dealt(graph) ? 0 : graph->comm->rank;
@@ -170,10 +170,10 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
 
     if (method == GR_PARTITION_GIVEN || (graph->division.compares && !gr_partition_needs_whole(method)))
         GR_TRY(gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error));
-    if (graph->division.compares || (gr_partition_needs_whole(method) && gr_owner_parts(graph) > 1)) {
+    if (graph->division.compares || (gr_partition_needs_whole(method) && gr_graph_owner_parts(graph) > 1)) {
         for (int32_t p = 0; p < graph->comm->n_ranks; p++) entries += graph->share[p].n_edges;
-        rc = gr_owner_check_whole(graph, entries, method, &too_large);
-        if (rc == GRAFT_OK) return gr_owner_choose(graph, slice, method, error);
+        rc = gr_graph_owner_check_whole(graph, entries, method, &too_large);
+        if (rc == GRAFT_OK) return gr_graph_owner_choose(graph, slice, method, error);
         if (method == GR_PARTITION_METIS || !gr_partition_goes_on(rc)) {
             *error = too_large;
             return rc;
@@ -200,7 +200,7 @@ static void describe_one_part(graft_graph *graph)
         gr_option_report_idle(graph->context, unused[i], shared);
 }
 
-int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
+int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const enum gr_partition_method method = gr_partition_options(graph->context)->method;
     const char                    *file = gr_partition_options(graph->context)->file;
@@ -221,10 +221,10 @@ int32_t gr_owner_find(graft_graph *graph, const graft_slice *slice, graft_error 
         file = "";
         rounds = 0;
     }
-    if (file[0] != '\0') GR_TRY_DONE(gr_owner_load(graph, slice, file, &identity, &found, error));
+    if (file[0] != '\0') GR_TRY_DONE(gr_graph_owner_load(graph, slice, file, &identity, &found, error));
     if (!found) GR_TRY_DONE(own_by_method(graph, slice, method, error));
-    if (rounds > 0 && gr_owner_parts(graph) > 1) GR_TRY_DONE(refine_owners(graph, slice, error));
-    if (file[0] != '\0' && !found) GR_TRY_DONE(gr_owner_save(graph, file, &identity, error));
+    if (rounds > 0 && gr_graph_owner_parts(graph) > 1) GR_TRY_DONE(refine_owners(graph, slice, error));
+    if (file[0] != '\0' && !found) GR_TRY_DONE(gr_graph_owner_save(graph, file, &identity, error));
     if (is_dealt(graph)) rc = deal_parts(graph, slice, error);
 done:
     return rc;

@@ -18,23 +18,23 @@
 #define GR_OWNER_DEALT "all ranks share the columns of one part: its vertices are dealt to the ranks in turn"
 
 /** The number of parts: one for each rank, or for each group of ranks to which a part is dealt. */
-int32_t gr_owner_parts(const graft_graph *graph);
+int32_t gr_graph_owner_parts(const graft_graph *graph);
 
 /** The rows of this rank and its training mask; an empty matrix if the rank has no rows. */
-struct gr_slice gr_owner_rows(const graft_graph *graph, const graft_slice *slice);
+struct gr_slice gr_graph_owner_rows(const graft_graph *graph, const graft_slice *slice);
 
 /** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find the
  *  number of ranks that share columns; then the method is any, or GIVEN for graph->slice.owner. Collective. Describes
  *  the result in graph->division.partition and in the log of rank 0.
  * \return OK; errors of gr_partition_choose(), and ERR_OPTION: the same on all ranks; ERR_PEER. */
-int32_t gr_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
-                        graft_error *error);
+int32_t gr_graph_owner_choose(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
+                              graft_error *error);
 
-/** Rank 0 calls gr_metis_check_size() for a graph with this number of entries while the others wait. For AUTO, of
- *  option partition or parallel, also checks whether its machine has the memory. Collective. \return OK; the same
- *  error; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
-int32_t gr_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
-                             graft_error *error);
+/** Rank 0 calls gr_partition_metis_check_size() for a graph with this number of entries while the others wait. For
+ *  AUTO, of option partition or parallel, also checks whether its machine has the memory. Collective. \return OK; the
+ *  same error; ERR_UNSUPPORTED (memory): the same on all ranks; ERR_PEER. */
+int32_t gr_graph_owner_check_whole(const graft_graph *graph, int64_t entries, enum gr_partition_method method,
+                                   graft_error *error);
 
 /** The speed of a rank with all of its threads. */
 struct gr_owner_rates {
@@ -44,22 +44,22 @@ struct gr_owner_rates {
 };
 
 /** Assumed speeds of computation, without a measurement. */
-struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, double bytes_per_second);
+struct gr_owner_rates gr_graph_rates_assumed(const graft_context *context, double bytes_per_second);
 /** Measure the speed of all ranks at the same time: sums over a part of the slice, and a dense product. *rates gets the
  *  mean of all ranks; without edges it keeps the assumed speeds. Collective. \return OK; ERR_NOMEM, errors of modules:
  *  the same on all ranks; ERR_PEER. */
-int32_t gr_owner_measure_rates(const graft_graph *graph, const graft_slice *slice, struct gr_owner_rates *rates,
+int32_t gr_graph_rates_measure(const graft_graph *graph, const graft_slice *slice, struct gr_owner_rates *rates,
                                graft_error *error);
 
 /** The cost of an epoch for partition.h, from the workload, and the options for the cover and the bits of messages.
  * \return OK; ERR_OPTION (hidden); ERR_NOMEM. */
-int32_t gr_owner_cost(const graft_context *context, const struct gr_workload *workload,
-                      const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error);
+int32_t gr_graph_owner_cost(const graft_context *context, const struct gr_workload *workload,
+                            const struct gr_owner_rates *rates, struct gr_partition_cost *cost, graft_error *error);
 
 /** Memory for graph->division.choices: the divisors of the number of ranks. \return OK; ERR_NOMEM. */
-int32_t gr_grids_init(graft_graph *graph, graft_error *error);
+int32_t gr_graph_grids_init(graft_graph *graph, graft_error *error);
 /** Broadcast the choice of rank 0. Collective. \return OK; ERR_PEER. */
-int32_t gr_grids_share(graft_graph *graph, graft_error *error);
+int32_t gr_graph_grids_share(graft_graph *graph, graft_error *error);
 
 /** Costs of one rank that shares no columns, and of a message. */
 struct gr_grid_costs {
@@ -83,20 +83,21 @@ struct gr_grid_question {
  * \param[out] owner  [n_vertices] parts of the groups; not written if the method is GIVEN. May be question->owner,
  *                    which is read for one column only, the first choice.
  * \param[out] why    How owners were found. \return OK; ERR_NOMEM; errors of gr_partition_choose(). */
-int32_t gr_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
-                        struct gr_partition_choice *why, graft_error *error);
+int32_t gr_graph_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
+                              struct gr_partition_choice *why, graft_error *error);
 
 /** Read the owners from a file on rank 0, if the file exists. Collective.
  * \param[out] identity  Of the graph.
  * \param[out] found     0: the file does not exist, and can be written.
- * \return OK; errors of gr_owners_read() and gr_owners_check_place(): the same on all ranks; ERR_PEER. */
-int32_t gr_owner_load(graft_graph *graph, const graft_slice *slice, const char *path,
-                      struct gr_graph_identity *identity, int32_t *found, graft_error *error);
+ * \return OK; errors of gr_partition_owners_read() and gr_partition_owners_check_place(): the same on all ranks;
+ * ERR_PEER. */
+int32_t gr_graph_owner_load(graft_graph *graph, const graft_slice *slice, const char *path,
+                            struct gr_graph_identity *identity, int32_t *found, graft_error *error);
 
-/** Write the owners into a file on rank 0. Collective. \return OK; errors of gr_owners_write(): the same on all ranks;
- *  ERR_PEER. */
-int32_t gr_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
-                      graft_error *error);
+/** Write the owners into a file on rank 0. Collective. \return OK; errors of gr_partition_owners_write(): the same on
+ *  all ranks; ERR_PEER. */
+int32_t gr_graph_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
+                            graft_error *error);
 
 /** The routes from the slices to rank 0, which receives the rows and the edges of all in the order of vertices; other
  *  ranks receive none. */
@@ -105,5 +106,5 @@ struct gr_root {
 };
 
 /** Not collective. Zeroed before. \return OK; ERR_NOMEM. */
-int32_t gr_root_init(const graft_graph *graph, struct gr_root *root, graft_error *error);
-void    gr_root_fini(struct gr_root *root);
+int32_t gr_graph_root_init(const graft_graph *graph, struct gr_root *root, graft_error *error);
+void    gr_graph_root_fini(struct gr_root *root);

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-int32_t gr_made_part_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks, int64_t count,
-                          graft_error *error)
+int32_t gr_graph_made_part_new_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks,
+                                    int64_t count, graft_error *error)
 {
     GR_TRY(GR_NEW(context, made->halo_start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, made->halo_place, count, error));
@@ -17,7 +17,7 @@ int32_t gr_made_part_halo(const graft_context *context, struct gr_made_part *mad
     return GRAFT_OK;
 }
 
-void gr_made_part_fini(const graft_context *context, struct gr_made_part *made)
+void gr_graph_made_part_fini(const graft_context *context, struct gr_made_part *made)
 {
     gr_csr_fini(context, &made->local);
     gr_csr_fini(context, &made->remote);
@@ -26,10 +26,10 @@ void gr_made_part_fini(const graft_context *context, struct gr_made_part *made)
     *made = (struct gr_made_part){ 0 };
 }
 
-int64_t gr_made_part_bytes(const struct gr_made_part *made)
+int64_t gr_graph_made_part_bytes(const struct gr_made_part *made)
 {
-    return gr_csr_bytes(&made->local) + gr_csr_bytes(&made->remote) + gr_bytes(made->halo_start) +
-           gr_bytes(made->halo_place);
+    return gr_csr_bytes(&made->local) + gr_csr_bytes(&made->remote) + gr_memory_bytes(made->halo_start) +
+           gr_memory_bytes(made->halo_place);
 }
 
 static int64_t copy_bytes(const graft_csr *csr)
@@ -37,7 +37,7 @@ static int64_t copy_bytes(const graft_csr *csr)
     return gr_csr_copy_bytes(csr, csr->n_rows, gr_csr_entries(csr));
 }
 
-int64_t gr_part_reorder_bytes(const struct gr_part *part)
+int64_t gr_graph_part_reorder_bytes(const struct gr_part *part)
 {
     const int64_t local = copy_bytes(&part->local), remote = copy_bytes(&part->remote);
 
@@ -63,7 +63,7 @@ static int32_t sort_halo(const graft_context *context, const struct gr_halo *old
 {
     const int64_t most = (int64_t)INT32_MAX << 32;
     int64_t      *keys = NULL; /* the new place in the upper half, the index in the old halo in the lower half */
-    int32_t       rc = gr_made_part_halo(context, made, n_ranks, old->count, error);
+    int32_t       rc = gr_graph_made_part_new_halo(context, made, n_ranks, old->count, error);
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(GR_NEW(context, keys, old->count, error));
@@ -110,11 +110,12 @@ static int32_t places_of(const graft_context *context, const int64_t *order, int
     return GRAFT_OK;
 }
 
-int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
-                        struct gr_links *links, const int64_t *order, struct gr_made_part *made, graft_error *error)
+int32_t gr_graph_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                              struct gr_links *links, const int64_t *order, struct gr_made_part *made,
+                              graft_error *error)
 {
     int32_t *place = NULL, *packed = NULL, *new_place = NULL, *new_index = NULL;
-    int32_t  rc = gr_order_apply(context, &part->local, order, &made->local, error);
+    int32_t  rc = gr_csr_order_apply(context, &part->local, order, &made->local, error);
 
     if (rc == GRAFT_OK) rc = sort_csr_rows(context, &made->local, error);
     if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
@@ -123,11 +124,11 @@ int32_t gr_part_reorder(const graft_context *context, struct gr_comm *comm, cons
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_index, part->halo.count, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
-    GR_TRY_DONE(gr_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
+    GR_TRY_DONE(gr_halo_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);
     rc = gr_comm_agree(comm, rc, error);
-    GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
+    GR_ASSERT(rc < 0 || gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
     gr_free(context, place);
     gr_free(comm->context, packed);
@@ -143,7 +144,7 @@ static int32_t narrow_halo(const graft_context *context, const struct gr_halo *o
     int64_t count = 0, to = 0;
 
     for (int64_t s = 0; s < old->count; s++) count += new_index[s] != 0;
-    GR_TRY(gr_made_part_halo(context, made, n_ranks, count, error));
+    GR_TRY(gr_graph_made_part_new_halo(context, made, n_ranks, count, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) {
             if (new_index[s] == 0) continue;
@@ -155,8 +156,8 @@ static int32_t narrow_halo(const graft_context *context, const struct gr_halo *o
     return GRAFT_OK;
 }
 
-int32_t gr_part_first(const graft_context *context, const struct gr_part *part, int32_t n_ranks, int64_t n_rows,
-                      int64_t n_cols, struct gr_made_part *made, graft_error *error)
+int32_t gr_graph_part_first_rows(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
+                                 int64_t n_rows, int64_t n_cols, struct gr_made_part *made, graft_error *error)
 {
     const graft_csr *remote = &part->remote;
     const int64_t    entries = remote->row_ptr[n_rows];

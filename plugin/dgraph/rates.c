@@ -18,9 +18,9 @@ static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
  * caches; dense products of such matrices; the fastest of a few tries. */
 enum { EDGES = 1 << 18, SOURCES = 1 << 16, COLUMNS = 32, ROWS = 1024, SIDE = 128, TRIES = 3 };
 
-struct gr_owner_rates gr_owner_rates_assumed(const graft_context *context, double bytes_per_second)
+struct gr_owner_rates gr_graph_rates_assumed(const graft_context *context, double bytes_per_second)
 {
-    const int32_t threads = gr_threads(context, 0);
+    const int32_t threads = gr_context_threads(context, 0);
 
     return (struct gr_owner_rates){ .bytes_per_second = bytes_per_second,
                                     .element_seconds = ELEMENT_SECONDS / threads,
@@ -73,7 +73,7 @@ static int32_t probe_sum(const graft_graph *g, const struct probe *p, double *se
     const graft_dense    out = gr_dense_view(p->out, GRAFT_F32, p->csr.n_rows, COLUMNS, COLUMNS);
     const graft_mxm_args args = { .size = sizeof args,
                                   .semiring = GRAFT_PLUS_TIMES,
-                                  .threads = gr_threads(g->context, 0),
+                                  .threads = gr_context_threads(g->context, 0),
                                   .a = p->matrix,
                                   .b = &x,
                                   .c = &out };
@@ -87,7 +87,7 @@ static int32_t probe_sum(const graft_graph *g, const struct probe *p, double *se
 static int32_t probe_dense(const graft_graph *g, const struct probe *p, double *seconds, graft_error *error)
 {
     const graft_gemm gemm = { .size = sizeof gemm,
-                              .threads = gr_threads(g->context, 0),
+                              .threads = gr_context_threads(g->context, 0),
                               .m = ROWS,
                               .n = SIDE,
                               .k = SIDE,
@@ -125,7 +125,7 @@ static int32_t probe_rates(const graft_graph *g, const struct probe *p, double s
     return GRAFT_OK;
 }
 
-int32_t gr_owner_measure_rates(const graft_graph *g, const graft_slice *slice, struct gr_owner_rates *rates,
+int32_t gr_graph_rates_measure(const graft_graph *g, const graft_slice *slice, struct gr_owner_rates *rates,
                                graft_error *error)
 {
     struct probe p = { .matrix = NULL };

@@ -77,8 +77,8 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
     for (int64_t i = 0; i < rows_out && s->out != NULL; i++)
         memcpy(s->out + (to_owners ? g->slice.packed[i] : i) * bytes,
                (const char *)args->from + i * args->from_stride + at, (uint64_t)bytes);
-    rc = to_owners ? gr_route_send(&g->slice.route, out, in, bytes, error)
-                   : gr_route_return(&g->slice.route, out, in, bytes, error);
+    rc = to_owners ? gr_comm_route_send(&g->slice.route, out, in, bytes, error)
+                   : gr_comm_route_return(&g->slice.route, out, in, bytes, error);
     for (int64_t i = 0; i < rows_in && s->in != NULL && rc == GRAFT_OK; i++)
         memcpy((char *)args->to + i * args->to_stride + at, s->in + (to_owners ? i : g->slice.packed[i]) * bytes,
                (uint64_t)bytes);
@@ -168,7 +168,7 @@ done:
 int32_t gr_graph_route_edges(const graft_graph *g, const int64_t *row_ptr, struct gr_route *edges, graft_error *error)
 {
     for (int64_t i = 0; i < g->n_slice; i++) edges->out[g->slice.owner[i] + 1] += row_ptr[i + 1] - row_ptr[i];
-    return gr_route_plan(edges, error);
+    return gr_comm_route_plan(edges, error);
 }
 
 int32_t gr_graph_send_edges(const graft_graph *g, const int64_t *row_ptr, struct gr_route *edges, const void *elements,
@@ -176,11 +176,11 @@ int32_t gr_graph_send_edges(const graft_graph *g, const int64_t *row_ptr, struct
 {
     for (int64_t i = 0; i < g->n_slice; i++) {
         const int64_t begin = row_ptr[i], count = row_ptr[i + 1] - begin;
-        const int64_t place = gr_route_take(edges, g->slice.owner[i], count);
+        const int64_t place = gr_comm_route_take(edges, g->slice.owner[i], count);
 
         if (count > 0)
             memcpy((char *)packed + place * bytes, (const char *)elements + begin * bytes, (uint64_t)(count * bytes));
     }
-    gr_route_rewind(edges);
-    return gr_route_send(edges, packed, received, bytes, error);
+    gr_comm_route_rewind(edges);
+    return gr_comm_route_send(edges, packed, received, bytes, error);
 }

@@ -20,13 +20,13 @@ struct reversed {
 
 static void reversed_fini(const graft_context *context, struct gr_comm *comm, struct reversed *b)
 {
-    gr_links_fini(comm, &b->links);
+    gr_halo_links_fini(comm, &b->links);
     gr_free(context, b->turned.row_ptr);
     gr_free(comm->context, b->turned.col_idx);
     gr_free(comm->context, b->turned.values);
     gr_free(comm->context, b->length);
     gr_free(comm->context, b->length_in);
-    gr_route_fini(&b->edges);
+    gr_comm_route_fini(&b->edges);
     gr_free(comm->context, b->column);
     gr_free(comm->context, b->value);
     *b = (struct reversed){ 0 };
@@ -39,7 +39,7 @@ static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm,
 
     GR_TRY(gr_csr_transpose(context, &part->remote, &b->turned, error));
     GR_TRY(GR_NEW(context, b->length, part->halo.count, error));
-    GR_TRY(gr_route_init(&b->edges, comm, error));
+    GR_TRY(gr_comm_route_init(&b->edges, comm, error));
     for (int64_t s = 0; s < part->halo.count; s++) b->length[s] = b->turned.row_ptr[s + 1] - b->turned.row_ptr[s];
     for (int32_t q = 0; q < comm->n_ranks; q++)
         b->edges.out[q + 1] = b->turned.row_ptr[start[q + 1]] - b->turned.row_ptr[start[q]];
@@ -53,15 +53,15 @@ static int32_t exchange_reversed(const graft_context *context, struct gr_comm *c
     int32_t       rc = reverse_edges(context, comm, part, b, error);
 
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &b->links, error));
-    GR_TRY_DONE(gr_route_plan(&b->edges, error));
+    GR_TRY_DONE(gr_halo_links_init(context, comm, &part->halo, &b->links, error));
+    GR_TRY_DONE(gr_comm_route_plan(&b->edges, error));
     rc = GR_NEW(context, b->length_in, b->links.send_start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, b->column, gr_route_n_in(&b->edges), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, gr_route_n_in(&b->edges) * bytes, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, b->column, gr_comm_route_n_in(&b->edges), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, gr_comm_route_n_in(&b->edges) * bytes, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
-    GR_TRY_DONE(gr_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
-    if (bytes > 0) rc = gr_route_send(&b->edges, b->turned.values, b->value, bytes, error);
+    GR_TRY_DONE(gr_halo_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
+    GR_TRY_DONE(gr_comm_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
+    if (bytes > 0) rc = gr_comm_route_send(&b->edges, b->turned.values, b->value, bytes, error);
 done:
     return rc;
 }
@@ -73,7 +73,7 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
     int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
     int32_t  rc = GRAFT_OK;
 
-    GR_TRY_DONE(GR_NEW(context, keys, old->count + gr_route_n_in(&b->edges), error));
+    GR_TRY_DONE(GR_NEW(context, keys, old->count + gr_comm_route_n_in(&b->edges), error));
     GR_TRY_DONE(GR_NEW(context, count, n_ranks, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         int64_t *const begin = keys + total;
@@ -89,7 +89,7 @@ static int32_t join_halo(const graft_context *context, const struct gr_halo *old
                      (long long)total, INT32_MAX);
         goto done;
     }
-    GR_TRY_DONE(gr_made_part_halo(context, made, n_ranks, total, error));
+    GR_TRY_DONE(gr_graph_made_part_new_halo(context, made, n_ranks, total, error));
     for (int32_t q = 0; q < n_ranks; q++) made->halo_start[q + 1] = made->halo_start[q] + count[q];
     for (; put < total; put++) made->halo_place[put] = (int32_t)keys[put];
 done:
@@ -117,7 +117,7 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
     int32_t        rc = GRAFT_OK;
 
     if (like.values != NULL) like.values = b->value;
-    GR_TRY_DONE(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_route_n_in(&b->edges), error));
+    GR_TRY_DONE(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_comm_route_n_in(&b->edges), error));
     GR_TRY_DONE(GR_NEW(context, next, like.n_rows, error));
     for (int64_t i = 0; i < sent[n_ranks]; i++) rows->row_ptr[b->links.place[i] + 1] += b->length_in[i];
     for (int64_t v = 0; v < like.n_rows; v++) {
@@ -196,8 +196,8 @@ done:
     return rc;
 }
 
-int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
-                           struct gr_made_part *made, graft_error *error)
+int32_t gr_graph_part_symmetrize(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
+                                 struct gr_made_part *made, graft_error *error)
 {
     struct reversed back = { 0 };
     int32_t         rc = GRAFT_OK;
@@ -207,13 +207,13 @@ int32_t gr_part_symmetrize(const graft_context *context, struct gr_comm *comm, c
     reversed_fini(context, comm, &back);
     if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);
     rc = gr_comm_agree(comm, rc, error);
-    GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
+    GR_ASSERT(rc < 0 || gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
     reversed_fini(context, comm, &back);
     return rc;
 }
 
-int64_t gr_part_symmetrize_bytes(const struct gr_part *part)
+int64_t gr_graph_part_symmetrize_bytes(const struct gr_part *part)
 {
     const graft_csr *local = &part->local, *remote = &part->remote;
     const int64_t    one = gr_csr_copy_bytes(local, local->n_rows, gr_csr_entries(local));

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-uint32_t gr_slice_digest(const graft_csr *rows)
+uint32_t gr_graph_slice_digest(const graft_csr *rows)
 {
     int64_t  columns[512], count = 0; /* 64 bits each, whatever the host's index type */
     uint32_t crc = 0;
@@ -79,7 +79,7 @@ int32_t gr_graph_check_values(const graft_graph *g, const graft_dense *values, g
     if (values->data == NULL || (values->stride != 1 && entries > 1))
         return gr_fail(error, GRAFT_ERR_ARG, "the values %s, expected an array without gaps",
                        values->data == NULL ? "are null" : "have a stride of more than 1");
-    wrong = first_not_finite(values, gr_threads(g->context, 0));
+    wrong = first_not_finite(values, gr_context_threads(g->context, 0));
     if (wrong == entries) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "the value of edge %lld of the slice is not finite", (long long)wrong);
 }
@@ -109,7 +109,7 @@ static int32_t value_parcel_init(const graft_graph *g, struct value_parcel *p, g
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
 
-    GR_TRY(gr_route_init(&p->edges, g->comm, error));
+    GR_TRY(gr_comm_route_init(&p->edges, g->comm, error));
     GR_TRY(GR_NEW(g->context, p->packed, g->slice.row_ptr[g->n_slice] * bytes, error));
     return GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
 }
@@ -137,7 +137,7 @@ static inline void split_row(const graft_graph *g, int64_t row, const char *rece
 
 static void split_values(const graft_graph *g, const char *received, const struct gr_made_part *made)
 {
-    const int threads = gr_threads_worth(gr_threads(g->context, 0), owned_entries(g));
+    const int threads = gr_threads_worth(gr_context_threads(g->context, 0), owned_entries(g));
 
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t row = 0; row < g->n_owned; row++) {
@@ -160,13 +160,13 @@ int32_t gr_graph_send_values(const graft_graph *g, const void *values, struct gr
     }
     split_values(g, g->slice.row_ptr != NULL ? p.received : values, made);
 done:
-    gr_route_fini(&p.edges);
+    gr_comm_route_fini(&p.edges);
     gr_free(g->context, p.packed);
     gr_free(g->context, p.received);
     return rc;
 }
 
-void gr_part_take_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
+void gr_graph_part_take_values(struct gr_csr *own, graft_csr *view, struct gr_csr *made)
 {
     void *const before = own->values;
 
@@ -177,7 +177,7 @@ void gr_part_take_values(struct gr_csr *own, graft_csr *view, struct gr_csr *mad
 
 void gr_graph_take_values(graft_graph *g, struct gr_made_part *made)
 {
-    gr_part_take_values(&g->local, &g->part.local, &made->local);
-    gr_part_take_values(&g->remote, &g->part.remote, &made->remote);
-    for (graft_halo *halo = g->users.halos; halo != NULL; halo = halo->next) gr_halo_take_values(halo);
+    gr_graph_part_take_values(&g->local, &g->part.local, &made->local);
+    gr_graph_part_take_values(&g->remote, &g->part.remote, &made->remote);
+    for (graft_halo *halo = g->users.halos; halo != NULL; halo = halo->next) gr_graph_halo_take_values(halo);
 }

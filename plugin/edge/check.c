@@ -10,7 +10,7 @@ static int32_t check_real(const graft_dense *dense, const char *name, graft_erro
         return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
                        dense->dtype);
     }
-    return gr_dense_check(dense, name, error);
+    return gr_kernel_dense_check(dense, name, error);
 }
 
 /* The same, and that shape and type agree with the other operands. */
@@ -30,7 +30,7 @@ static int32_t check_form(const graft_dense *dense, const char *name, int64_t n_
 static int32_t check_apart(const graft_dense *out, const char *out_name, const graft_dense *in, const char *in_name,
                            graft_error *error)
 {
-    if (!gr_dense_overlap(out, in)) return GRAFT_OK;
+    if (!gr_kernel_dense_overlaps(out, in)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG, "%s overlaps %s in memory", out_name, in_name);
 }
 
@@ -72,7 +72,7 @@ static int32_t check_index_array(const graft_index *index, graft_error *error)
 
 static int32_t check_index(const graft_index *index, const graft_dense *out, graft_error *error)
 {
-    /* The bytes of the index, for gr_dense_overlap(). */
+    /* The bytes of the index, for gr_kernel_dense_overlaps(). */
     const graft_dense bytes = { .size = sizeof bytes,
                                 .dtype = index->index_type == GRAFT_I32 ? GRAFT_F32 : GRAFT_F64,
                                 .n_rows = index->count,

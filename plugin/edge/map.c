@@ -35,7 +35,7 @@ int64_t gr_edge_map_bytes(const graft_csr *csr)
     graft_csr     pattern = *csr;
 
     pattern.values = NULL;
-    return gr_block_bytes(1, sizeof(struct gr_edge_map)) + gr_block_bytes(entries, sizeof(int64_t)) +
+    return gr_memory_block_bytes(1, sizeof(struct gr_edge_map)) + gr_memory_block_bytes(entries, sizeof(int64_t)) +
            gr_csr_copy_bytes(&pattern, csr->n_cols, entries);
 }
 

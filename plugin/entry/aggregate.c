@@ -68,7 +68,7 @@ static int32_t read_pass(const graft_aggregate_args *theirs, struct pass_copy *c
     GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
     GR_TRY(gr_struct_read(&copy->x, sizeof copy->x, args->x, "args.x", error));
     GR_TRY(gr_struct_read(&copy->out, sizeof copy->out, args->out, "args.out", error));
-    GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
+    GR_TRY(gr_entry_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
     args->x = &copy->x;
     args->out = &copy->out;
     return GRAFT_OK;
@@ -105,8 +105,8 @@ static int32_t plan_progress(graft_plan *plan, int32_t *arrived, graft_error *er
     if (arrived == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
     if (!gr_plan_has_begun(plan)) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_STATE, "no pass of this plan has begun"));
     *arrived = 1;
-    if (plan->product.begun) GR_TRY_DONE(gr_exchange_progress(&plan->product.exchange, arrived, &call.error));
-    rc = gr_outcome_progress(&plan->host.outcome, arrived, &call.error);
+    if (plan->product.begun) GR_TRY_DONE(gr_halo_exchange_progress(&plan->product.exchange, arrived, &call.error));
+    rc = gr_comm_outcome_progress(&plan->host.outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -125,7 +125,7 @@ static int32_t plan_assign_bits(graft_plan *plan, graft_error *error)
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_comm_agree(plan->comm, check_adaptive(plan, &call.error), &call.error));
-    rc = gr_adapt(&plan->layers, NULL, GR_DIRECTIONS * plan->layers.n_layers, 0, &call.error);
+    rc = gr_adaptive_set_widths(&plan->layers, NULL, GR_DIRECTIONS * plan->layers.n_layers, 0, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

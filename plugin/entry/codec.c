@@ -43,7 +43,8 @@ static int32_t check_message(const struct codec_operands *o, graft_error *error)
                        (unsigned long long)a->message_bytes, (long long)n, (long long)row_bytes,
                        (long long)(n * row_bytes));
     message.n_cols = (n * row_bytes + 1) / 2;
-    if (gr_dense_overlap(&o->rows, &message)) return gr_fail(error, GRAFT_ERR_ARG, "message overlaps rows in memory");
+    if (gr_kernel_dense_overlaps(&o->rows, &message))
+        return gr_fail(error, GRAFT_ERR_ARG, "message overlaps rows in memory");
     if ((a->unencoded == NULL) != (a->n_unencoded == NULL))
         return gr_fail(error, GRAFT_ERR_ARG, "one of unencoded and n_unencoded is null, and the other is not");
     return GRAFT_OK;
@@ -53,7 +54,7 @@ static int32_t read_codec_args(const graft_codec_args *theirs, struct codec_oper
 {
     GR_TRY(gr_struct_read(&o->args, sizeof o->args, theirs, "args", error));
     GR_TRY(gr_struct_read(&o->rows, sizeof o->rows, o->args.rows, "args.rows", error));
-    GR_TRY(gr_dense_check(&o->rows, "rows", error));
+    GR_TRY(gr_kernel_dense_check(&o->rows, "rows", error));
     o->codec = (struct gr_codec){ .width = o->rows.n_cols,
                                   .dtype = o->rows.dtype,
                                   .bits = o->args.bits,

@@ -16,7 +16,7 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
-    if (rc == GRAFT_OK) rc = gr_data_open(context, path, maps_features(context), data, &call.error);
+    if (rc == GRAFT_OK) rc = gr_io_data_open(context, path, maps_features(context), data, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }
@@ -27,19 +27,19 @@ static int32_t data_open_slice(graft_context *context, const graft_transport *tr
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open_slice", error);
 
-    if (rc == GRAFT_OK) rc = gr_data_open_slice(context, transport, path, maps_features(context), data, &call.error);
+    if (rc == GRAFT_OK) rc = gr_io_data_open_slice(context, transport, path, maps_features(context), data, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }
 
 static const graft_dataset *data_view(const graft_data *data)
 {
-    return gr_handle_is(data, GR_HANDLE_DATA) ? gr_data_view(data) : NULL;
+    return gr_handle_is(data, GR_HANDLE_DATA) ? gr_io_data_view(data) : NULL;
 }
 
 static void destroy_data(void *data)
 {
-    gr_data_close(((struct gr_handle *)data)->context, data);
+    gr_io_data_close(((struct gr_handle *)data)->context, data);
 }
 
 static void data_close(graft_data *data)

@@ -33,7 +33,7 @@ static int32_t read_with_matrix(const graft_context *context, const graft_matrix
 
 static struct gr_team team_of(const graft_context *context, int32_t threads)
 {
-    return (struct gr_team){ .threads = gr_threads(context, threads) };
+    return (struct gr_team){ .threads = gr_context_threads(context, threads) };
 }
 
 static int32_t edge_gather_rows(graft_context *context, const graft_dense *x, const graft_index *index,
@@ -47,7 +47,7 @@ static int32_t edge_gather_rows(graft_context *context, const graft_dense *x, co
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
     GR_TRY_DONE(read_operands(&o, &call.error));
-    threads = gr_threads(context, threads);
+    threads = gr_context_threads(context, threads);
     GR_TRY_DONE(gr_edge_check_gather_rows(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
     gr_edge_gather_rows(&o.dense[0], &ours, &o.dense[1], threads);
 done:
@@ -65,7 +65,7 @@ static int32_t edge_index_add(graft_context *context, const graft_dense *x, cons
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
     GR_TRY_DONE(read_operands(&o, &call.error));
-    threads = gr_threads(context, threads);
+    threads = gr_context_threads(context, threads);
     GR_TRY_DONE(gr_edge_check_index_add(&o.dense[0], &ours, &o.dense[1], threads, &call.error));
     gr_edge_index_add(context, &o.dense[0], &ours, &o.dense[1], threads);
 done:
@@ -146,9 +146,9 @@ static int32_t edge_index_matrix(graft_context *context, const graft_index *inde
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, index, "index", &call.error));
     if (matrix == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "matrix is null"));
-    GR_TRY_DONE(gr_edge_check_index(&ours, n, gr_threads(context, 0), &call.error));
-    rc = gr_edge_sort_index(context, &ours, n, gr_threads(context, 0), &csr, &call.error);
-    rc = gr_take_csr(context, &csr, rc, matrix, &call.error);
+    GR_TRY_DONE(gr_edge_check_index(&ours, n, gr_context_threads(context, 0), &call.error));
+    rc = gr_edge_sort_index(context, &ours, n, gr_context_threads(context, 0), &csr, &call.error);
+    rc = gr_entry_take_csr(context, &csr, rc, matrix, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

@@ -28,12 +28,13 @@ struct gr_mask_copy {
 };
 
 /** Read both, which may be NULL, and point them to the copies. \return as gr_struct_read() */
-int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
-                     graft_error *error);
+int32_t gr_entry_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
+                           graft_error *error);
 
 /** Create a matrix object that owns the arrays of csr. If rc is a failure or the call fails, free them. \return rc;
  *  ERR_NOMEM */
-int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error);
+int32_t gr_entry_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
+                          graft_error *error);
 
 extern const graft_mxm_api       gr_interface_mxm;
 extern const graft_edge_api      gr_interface_edge;

@@ -17,7 +17,7 @@ static int32_t read_slice(const graft_context *context, const graft_slice *their
         GR_TRY(gr_csr_widen(context, rows, "slice.rows", row_ptr, error));
         ours->rows = rows;
     }
-    return gr_slice_check(context, ours, error);
+    return gr_graph_slice_check(context, ours, error);
 }
 
 static int32_t graph_create(graft_context *context, const graft_transport *transport, const graft_slice *slice,
@@ -34,7 +34,7 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_comm_create(context, transport, gr_comm_options(context)->timeout, &comm, &call.error));
-    workload = gr_workload_of(context);
+    workload = gr_parallel_workload_of(context);
     rc = read_slice(context, slice, &ours, &rows, &row_ptr, &call.error);
     if (rc == GRAFT_OK && graph == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "graph is null");
     GR_TRY_DONE(gr_comm_agree(comm, rc, &call.error));
@@ -98,7 +98,7 @@ static int32_t graph_update_values(graft_graph *graph, const graft_dense *values
     GR_TRY_DONE(rc);
     if (values != NULL) rc = gr_struct_read(&ours, sizeof ours, values, "values", &call.error);
     GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
-    rc = gr_graph_update_values(graph, &ours, &call.error);
+    rc = gr_spmm_update_values(graph, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }

@@ -12,7 +12,7 @@ static int32_t group_create(graft_context *context, const graft_transport *trans
     int32_t        rc = gr_call_begin(&call, context, GRAFT_GROUP_ID " create", error);
 
     if (rc == GRAFT_OK && group == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "group is null");
-    if (rc == GRAFT_OK) rc = gr_group_join(context, transport, group, &call.error);
+    if (rc == GRAFT_OK) rc = gr_comm_group_join(context, transport, group, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*group, GR_HANDLE_GROUP, context);
     return gr_call_end(&call, rc);
 }
@@ -38,7 +38,7 @@ static int32_t group_agree(graft_group *group, int32_t status, graft_error *erro
 
         gr_fail(&call.error, status, "%.447s", has_text ? error->message : "a failure without a sentence");
     }
-    rc = gr_group_agree(group, status < 0 ? status : GRAFT_OK, &call.error);
+    rc = gr_comm_group_agree(group, status < 0 ? status : GRAFT_OK, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -67,7 +67,7 @@ static int32_t group_sum(graft_group *group, graft_dtype dtype, int64_t count, v
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " sum", error);
 
     GR_TRY_DONE(rc);
-    rc = gr_group_sum(group, check_sum(dtype, count, values, &call.error), dtype, values, count, &call.error);
+    rc = gr_comm_group_sum(group, check_sum(dtype, count, values, &call.error), dtype, values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -78,7 +78,7 @@ static int32_t group_maximum(graft_group *group, int64_t count, int64_t *values,
     int32_t        rc = group_call_begin(&call, group, GRAFT_GROUP_ID " maximum", error);
 
     GR_TRY_DONE(rc);
-    rc = gr_group_maximum(group, check_elements(values, count, 8, &call.error), values, count, &call.error);
+    rc = gr_comm_group_maximum(group, check_elements(values, count, 8, &call.error), values, count, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -115,7 +115,7 @@ static int32_t group_gather(graft_group *group, int32_t root, const int64_t *byt
 
     GR_TRY_DONE(rc);
     rc = check_gather(group, root, bytes, mine, all, &call.error);
-    rc = gr_group_gather(group, rc, root, mine, bytes, all, &call.error);
+    rc = gr_comm_group_gather(group, rc, root, mine, bytes, all, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -128,14 +128,14 @@ static int32_t group_broadcast(graft_group *group, int32_t root, int64_t bytes, 
     GR_TRY_DONE(rc);
     rc = check_root(group, 0, root, &call.error);
     if (rc == GRAFT_OK) rc = check_elements(data, bytes, 1, &call.error);
-    rc = gr_group_broadcast(group, rc, root, data, bytes, &call.error);
+    rc = gr_comm_group_broadcast(group, rc, root, data, bytes, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
 
 static void destroy_group(void *group)
 {
-    gr_group_leave(group);
+    gr_comm_group_leave(group);
 }
 
 static void group_destroy(graft_group *group)

@@ -13,7 +13,7 @@ static int32_t halo_create(graft_graph *graph, graft_halo **halo, graft_error *e
     GR_TRY_DONE(rc);
     if (halo == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "halo is null");
     GR_TRY_DONE(gr_comm_agree(graph->comm, rc, &call.error));
-    GR_TRY_DONE(gr_halo_create(graph, halo, &call.error));
+    GR_TRY_DONE(gr_graph_halo_create(graph, halo, &call.error));
     gr_handle_init(*halo, GR_HANDLE_HALO, graph->context);
 done:
     return gr_call_end(&call, rc);
@@ -26,7 +26,7 @@ static int32_t halo_info(const graft_halo *halo, graft_halo_info *info, graft_er
     int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " info", error);
 
     GR_TRY_DONE(rc);
-    gr_halo_info(halo, &ours);
+    gr_graph_halo_info(halo, &ours);
     rc = gr_struct_write(info, &ours, sizeof ours, "info", &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -40,7 +40,7 @@ static int32_t halo_matrix(graft_halo *halo, graft_csr *matrix, graft_error *err
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(gr_struct_check_out(matrix, "matrix", &call.error));
-    GR_TRY_DONE(gr_halo_matrix(halo, &ours, &call.error));
+    GR_TRY_DONE(gr_graph_halo_matrix(halo, &ours, &call.error));
     rc = gr_struct_write(matrix, ours, sizeof *ours, "matrix", &call.error);
 done:
     return gr_call_end(&call, rc);
@@ -48,7 +48,7 @@ done:
 
 static int32_t check_dense(const graft_dense *dense, int64_t n_rows, const char *name, graft_error *error)
 {
-    GR_TRY(gr_dense_check(dense, name, error));
+    GR_TRY(gr_kernel_dense_check(dense, name, error));
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64)
         return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1) or GRAFT_F64 (2)", name,
                        dense->dtype);
@@ -71,7 +71,8 @@ static int32_t check_pass(const graft_halo *halo, const graft_halo_args *args, g
         return gr_fail(error, GRAFT_ERR_ARG,
                        "args.owned has %lld columns of dtype %d and args.halo %lld of dtype %d; expected the same",
                        (long long)owned->n_cols, owned->dtype, (long long)rows->n_cols, rows->dtype);
-    if (gr_dense_overlap(owned, rows)) return gr_fail(error, GRAFT_ERR_ARG, "args.halo overlaps args.owned in memory");
+    if (gr_kernel_dense_overlaps(owned, rows))
+        return gr_fail(error, GRAFT_ERR_ARG, "args.halo overlaps args.owned in memory");
     return gr_comm_poll(halo->graph->comm, NULL, 0, &left, error);
 }
 
@@ -94,18 +95,18 @@ static int32_t halo_begin(graft_halo *halo, const graft_halo_args *args, graft_e
     int32_t         rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " begin", error);
 
     GR_TRY_DONE(rc);
-    gr_outcome_count(&halo->outcome);
-    if (gr_halo_has_begun(halo))
+    gr_comm_outcome_count(&halo->outcome);
+    if (gr_graph_halo_has_begun(halo))
         GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_STATE, "a pass of this halo has begun and not ended"));
     rc = read_halo_pass(halo, args, &ours, &owned, &rows, &call.error);
-    rc = gr_halo_begin(halo, rc, &ours, &call.error);
+    rc = gr_graph_halo_begin(halo, rc, &ours, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
 
 static int32_t check_begun(const graft_halo *halo, graft_error *error)
 {
-    if (gr_halo_has_begun(halo)) return GRAFT_OK;
+    if (gr_graph_halo_has_begun(halo)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_STATE, "no pass of this halo has begun");
 }
 
@@ -118,8 +119,8 @@ static int32_t halo_progress(graft_halo *halo, int32_t *arrived, graft_error *er
     if (arrived == NULL) GR_TRY_DONE(gr_fail(&call.error, GRAFT_ERR_ARG, "arrived is null"));
     GR_TRY_DONE(check_begun(halo, &call.error));
     *arrived = 1;
-    if (halo->rows.begun) GR_TRY_DONE(gr_exchange_progress(&halo->rows.exchange, arrived, &call.error));
-    rc = gr_outcome_progress(&halo->outcome, arrived, &call.error);
+    if (halo->rows.begun) GR_TRY_DONE(gr_halo_exchange_progress(&halo->rows.exchange, arrived, &call.error));
+    rc = gr_comm_outcome_progress(&halo->outcome, arrived, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
@@ -130,16 +131,16 @@ static int32_t halo_end(graft_halo *halo, graft_error *error)
     int32_t        rc = gr_call_begin_on(&call, halo, GR_HANDLE_HALO, GRAFT_HALO_ID " end", error);
 
     GR_TRY_DONE(rc);
-    if (!gr_halo_has_begun(halo)) gr_outcome_count_end(&halo->outcome);
+    if (!gr_graph_halo_has_begun(halo)) gr_comm_outcome_count_end(&halo->outcome);
     GR_TRY_DONE(check_begun(halo, &call.error));
-    rc = gr_halo_end(halo, &call.error);
+    rc = gr_graph_halo_end(halo, &call.error);
 done:
     return gr_call_end(&call, rc);
 }
 
 static void destroy_halo(void *halo)
 {
-    gr_halo_destroy(halo);
+    gr_graph_halo_destroy(halo);
 }
 
 static void halo_destroy(graft_halo *halo)

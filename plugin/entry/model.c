@@ -78,7 +78,7 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
 
     if (rc == GRAFT_OK) {
         state = gr_snapshot_state(model);
-        rc = gr_state_item(&state, index, &ours, &call.error);
+        rc = gr_train_state_item(&state, index, &ours, &call.error);
     }
     if (rc == GRAFT_OK) rc = gr_struct_write(item, &ours, sizeof ours, "item", &call.error);
     return gr_call_end(&call, rc);

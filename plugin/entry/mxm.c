@@ -22,7 +22,7 @@ static int32_t mxm_matrix_create(graft_context *context, const graft_csr *csr, i
     GR_TRY_DONE(rc);
     given = ours;
     GR_TRY_DONE(gr_csr_widen(context, &ours, "csr", &row_ptr, &call.error));
-    GR_TRY_DONE(gr_csr_check(&ours, "csr", trust, trust ? 1 : gr_threads(context, 0), &call.error));
+    GR_TRY_DONE(gr_csr_check(&ours, "csr", trust, trust ? 1 : gr_context_threads(context, 0), &call.error));
     GR_TRY_DONE(gr_matrix_create(context, &ours, matrix, &call.error));
     gr_matrix_adopt_rows(*matrix, row_ptr);
     row_ptr = NULL;
@@ -33,7 +33,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-int32_t gr_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix, graft_error *error)
+int32_t gr_entry_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
+                          graft_error *error)
 {
     if (rc == GRAFT_OK) rc = gr_matrix_create(context, &csr->view, matrix, error);
     if (rc < 0) {
@@ -56,7 +57,7 @@ static int32_t mxm_matrix_transpose(graft_context *context, const graft_matrix *
     if (rc == GRAFT_OK && transpose == NULL) rc = gr_fail(&call.error, GRAFT_ERR_ARG, "transpose is null");
     if (rc == GRAFT_OK) {
         rc = gr_csr_transpose(context, &matrix->csr, &csr, &call.error);
-        rc = gr_take_csr(context, &csr, rc, transpose, &call.error);
+        rc = gr_entry_take_csr(context, &csr, rc, transpose, &call.error);
     }
     return gr_call_end(&call, rc);
 }
@@ -71,7 +72,7 @@ static int32_t mxm_check_values(const graft_matrix *matrix, const graft_matrix *
     if (from->value_type != matrix->csr.value_type)
         return gr_fail(error, GRAFT_ERR_ARG, "values are of dtype %d, expected %d", from->value_type,
                        matrix->csr.value_type);
-    return gr_csr_check_entries(from, "values", 0, 0, gr_threads(matrix->context, 0), error);
+    return gr_csr_check_entries(from, "values", 0, 0, gr_context_threads(matrix->context, 0), error);
 }
 
 static int32_t update_values(graft_matrix *matrix, const graft_csr *from, const graft_matrix *original,
@@ -135,8 +136,8 @@ static int32_t mxm_matrix_order(graft_context *context, const graft_matrix *matr
     int32_t        rc = gr_call_begin(&call, context, GRAFT_MXM_ID " matrix_order", error);
 
     if (rc == GRAFT_OK) rc = check_order(context, matrix, method, order, &call.error);
-    if (rc == GRAFT_OK) rc = gr_order_find(method, &chosen, &call.error);
-    if (rc == GRAFT_OK) rc = gr_order_compute(context, &matrix->csr, chosen, order, &call.error);
+    if (rc == GRAFT_OK) rc = gr_csr_order_find(method, &chosen, &call.error);
+    if (rc == GRAFT_OK) rc = gr_csr_order_compute(context, &matrix->csr, chosen, order, &call.error);
     return gr_call_end(&call, rc);
 }
 
@@ -149,8 +150,8 @@ static int32_t mxm_matrix_permute(graft_context *context, const graft_matrix *ma
 
     if (rc == GRAFT_OK) rc = check_order(context, matrix, order, permuted, &call.error);
     if (rc == GRAFT_OK) {
-        rc = gr_order_apply(context, &matrix->csr, order, &csr, &call.error);
-        rc = gr_take_csr(context, &csr, rc, permuted, &call.error);
+        rc = gr_csr_order_apply(context, &matrix->csr, order, &csr, &call.error);
+        rc = gr_entry_take_csr(context, &csr, rc, permuted, &call.error);
     }
     return gr_call_end(&call, rc);
 }
@@ -183,8 +184,8 @@ struct args_copy {
     struct gr_mask_copy mask;
 };
 
-int32_t gr_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
-                     graft_error *error)
+int32_t gr_entry_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
+                           graft_error *error)
 {
     if (*mask != NULL) {
         GR_TRY(gr_struct_read(&copy->mask, sizeof copy->mask, *mask, "args.mask", error));
@@ -207,7 +208,7 @@ static int32_t read_mxm_args(const graft_context *context, const graft_mxm_args 
     GR_TRY(gr_struct_read(args, sizeof *args, theirs, "args", error));
     GR_TRY(gr_struct_read(&copy->b, sizeof copy->b, args->b, "args.b", error));
     GR_TRY(gr_struct_read(&copy->c, sizeof copy->c, args->c, "args.c", error));
-    GR_TRY(gr_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
+    GR_TRY(gr_entry_read_mask(&args->mask, &args->epilogue, &copy->mask, error));
     GR_TRY(gr_matrix_check(context, args->a, "args.a", 1, error));
     args->b = &copy->b;
     args->c = &copy->c;
@@ -249,10 +250,10 @@ static int32_t mxm_convert(graft_context *context, const graft_dense *from, cons
 
     if (rc == GRAFT_OK) rc = gr_struct_read(&source, sizeof source, from, "from", &call.error);
     if (rc == GRAFT_OK) rc = gr_struct_read(&target, sizeof target, to, "to", &call.error);
-    if (rc == GRAFT_OK) rc = gr_dense_check(&source, "from", &call.error);
-    if (rc == GRAFT_OK) rc = gr_dense_check(&target, "to", &call.error);
-    if (rc == GRAFT_OK) team.threads = gr_threads(context, 0);
-    if (rc == GRAFT_OK) rc = gr_dense_convert(&source, &target, team, &call.error);
+    if (rc == GRAFT_OK) rc = gr_kernel_dense_check(&source, "from", &call.error);
+    if (rc == GRAFT_OK) rc = gr_kernel_dense_check(&target, "to", &call.error);
+    if (rc == GRAFT_OK) team.threads = gr_context_threads(context, 0);
+    if (rc == GRAFT_OK) rc = gr_kernel_dense_convert(&source, &target, team, &call.error);
     return gr_call_end(&call, rc);
 }
 

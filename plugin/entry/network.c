@@ -39,7 +39,7 @@ done:
 static int32_t read_field(const graft_network *n, const graft_field *theirs, const char *name, int64_t columns,
                           graft_field *ours, graft_error *error)
 {
-    return gr_field_read(theirs, name, n->mesh->n_rows, columns, ours, error);
+    return gr_mesh_field_read(theirs, name, n->mesh->n_rows, columns, ours, error);
 }
 
 static int32_t network_begin(graft_network *network, const graft_field *input, graft_error *error)

@@ -77,7 +77,7 @@ static int32_t give_batch(const graft_sampler *sampler, graft_sample_batch *thei
                                       .index = batch->index,
                                       .n_seeds = batch->n_seeds,
                                       .n_vertices = batch->n_vertices,
-                                      .n_edges = gr_batch_edges(batch),
+                                      .n_edges = gr_sample_batch_edges(batch),
                                       .vertex = batch->vertex,
                                       .weight = batch->weighs_seeds ? batch->weight : NULL };
 
@@ -131,7 +131,7 @@ static int32_t sample_block(graft_sampler *sampler, int32_t layer, graft_sample_
     else if (layer < 0 || layer >= batch->n_layers)
         rc = gr_fail(&call.error, GRAFT_ERR_ARG, "layer is %d, but a batch has %d", layer, batch->n_layers);
     GR_TRY_DONE(rc);
-    of = gr_batch_layer(batch, layer);
+    of = gr_sample_batch_layer(batch, layer);
     ours.n_dst = of.n_dst;
     ours.n_src = of.n_src;
     ours.n_edges = of.n_edges;
@@ -153,7 +153,7 @@ static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_erro
                             .where = GRAFT_SAMPLE_ID " prefetch",
                             .saved_errno = errno,
                             .saved_fp = gr_fp_hold() };
-    int32_t        rc = gr_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
+    int32_t        rc = gr_handle_enter(sampler, GR_HANDLE_SAMPLER, call.where, NULL, &call.error), ours = 0;
 
     GR_TRY_DONE(rc);
     if (((const struct gr_handle *)sampler)->context->binds_threads) gr_affinity_save(&call.affinity);

@@ -26,10 +26,10 @@ static int32_t read_state(const graft_stream *s, const graft_sample_state *state
     GR_TRY(gr_struct_read(ours, sizeof *ours, state, "state", error));
     if (ours->flags & ~GRAFT_STREAM_FIRST)
         return gr_fail(error, GRAFT_ERR_ARG, "state.flags is 0x%x, of which some are unknown", ours->flags);
-    GR_TRY(gr_field_read(ours->input, "state.input", n->mesh->n_rows, n->columns.in, &fields[0], error));
+    GR_TRY(gr_mesh_field_read(ours->input, "state.input", n->mesh->n_rows, n->columns.in, &fields[0], error));
     ours->input = &fields[0];
     if (ours->target == NULL) return GRAFT_OK;
-    GR_TRY(gr_field_read(ours->target, "state.target", n->mesh->n_rows, n->columns.out, &fields[1], error));
+    GR_TRY(gr_mesh_field_read(ours->target, "state.target", n->mesh->n_rows, n->columns.out, &fields[1], error));
     ours->target = &fields[1];
     return GRAFT_OK;
 }

@@ -43,7 +43,7 @@ static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_
     GR_TRY_DONE(rc);
     GR_TRY_DONE(check_array(n_ranks, transports, &call.error));
     GR_TRY_DONE(GR_NEW(context, ours, n_ranks, &call.error));
-    GR_TRY_DONE(gr_rank_threads_create(&context->host, n_ranks, ours, &call.error));
+    GR_TRY_DONE(gr_comm_threads_create(&context->host, n_ranks, ours, &call.error));
     for (int32_t i = 0; i < n_ranks; i++)
         (void)gr_struct_write(element(transports, i), &ours[i], sizeof ours[i], "a transport", &call.error);
 done:
@@ -64,7 +64,7 @@ static int32_t transport_open(graft_context *context, const char *module, const 
     GR_TRY_DONE(gr_struct_check_out(transport, "transport", &call.error));
     if (communicator != NULL)
         GR_TRY_DONE(gr_struct_read(&ours, sizeof ours, communicator, "communicator", &call.error));
-    GR_TRY_DONE(gr_transport_open(context, module, &ours, &made, &call.error));
+    GR_TRY_DONE(gr_comm_transport_open(context, module, &ours, &made, &call.error));
     (void)gr_struct_write(transport, &made, sizeof made, "transport", &call.error);
 done:
     return gr_call_end(&call, rc);

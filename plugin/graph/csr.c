@@ -54,13 +54,14 @@ void gr_csr_fini(const graft_context *context, struct gr_csr *csr)
 
 int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries)
 {
-    return gr_block_bytes(n_rows + 1, sizeof *like->row_ptr) + gr_block_bytes(entries, index_bytes(like)) +
-           (like->values != NULL ? gr_block_bytes(entries, value_bytes(like)) : 0);
+    return gr_memory_block_bytes(n_rows + 1, sizeof *like->row_ptr) +
+           gr_memory_block_bytes(entries, index_bytes(like)) +
+           (like->values != NULL ? gr_memory_block_bytes(entries, value_bytes(like)) : 0);
 }
 
 int64_t gr_csr_bytes(const struct gr_csr *csr)
 {
-    return gr_bytes(csr->row_ptr) + gr_bytes(csr->col_idx) + gr_bytes(csr->values);
+    return gr_memory_bytes(csr->row_ptr) + gr_memory_bytes(csr->col_idx) + gr_memory_bytes(csr->values);
 }
 
 void gr_csr_put(struct gr_csr *out, int64_t to, int64_t column, const graft_csr *in, int64_t from)
@@ -287,7 +288,7 @@ int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *c
         goto done;
     }
     memcpy(next, transpose->row_ptr, (uint64_t)transpose->n_rows * sizeof *next);
-    turn_entries(csr, gr_threads(context, 0), next, values);
+    turn_entries(csr, gr_context_threads(context, 0), next, values);
 done:
     gr_free(context, next);
     return rc;

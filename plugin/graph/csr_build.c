@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error)
+int32_t gr_csr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted,
+                        graft_error *error)
 {
     int32_t       rc;
     struct gr_coo made = { .count = count };
@@ -21,11 +22,11 @@ int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t co
     *coo = made;
     memset(&made, 0, sizeof made);
 done:
-    gr_coo_fini(context, &made);
+    gr_csr_coo_fini(context, &made);
     return rc;
 }
 
-void gr_coo_fini(const graft_context *context, struct gr_coo *coo)
+void gr_csr_coo_fini(const graft_context *context, struct gr_coo *coo)
 {
     gr_free(context, coo->row);
     gr_free(context, coo->col);
@@ -191,7 +192,7 @@ int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const cha
     int32_t       rc;
 
     GR_TRY_DONE(sort_by_row(context, coo, &made, error));
-    gr_coo_fini(context, coo);
+    gr_csr_coo_fini(context, coo);
     GR_TRY_DONE(sort_rows(context, &made, error));
     removed = merge_equal(&made);
     GR_TRY_DONE(check_sums(&made, first_row, name, error));
@@ -201,6 +202,6 @@ int32_t gr_csr_build(const graft_context *context, struct gr_coo *coo, const cha
     memset(&made, 0, sizeof made);
 done:
     gr_csr_fini(context, &made);
-    gr_coo_fini(context, coo);
+    gr_csr_coo_fini(context, coo);
     return rc;
 }

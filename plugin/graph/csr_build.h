@@ -15,8 +15,9 @@ struct gr_coo {
 };
 
 /** Allocate `count` entries; the caller sets n_rows and n_cols. \return OK; ERR_NOMEM */
-int32_t gr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted, graft_error *error);
-void    gr_coo_fini(const graft_context *context, struct gr_coo *coo);
+int32_t gr_csr_coo_init(const graft_context *context, struct gr_coo *coo, int64_t count, int weighted,
+                        graft_error *error);
+void    gr_csr_coo_fini(const graft_context *context, struct gr_coo *coo);
 
 /** Build the rows, each in the order of its columns, in time linear in rows and entries. Entries at the same place
  *  become one entry, with the sum of the values in their order.

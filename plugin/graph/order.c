@@ -141,14 +141,14 @@ static int32_t allocate_order_work(const graft_context *context, struct gr_pool 
     return GRAFT_OK;
 }
 
-int64_t gr_order_bytes(int64_t n)
+int64_t gr_csr_order_bytes(int64_t n)
 {
-    return 3 * gr_block_bytes(n, sizeof(int64_t)) + gr_block_bytes(n + 1, sizeof(int64_t));
+    return 3 * gr_memory_block_bytes(n, sizeof(int64_t)) + gr_memory_block_bytes(n + 1, sizeof(int64_t));
 }
 
 const char *const gr_order_names[] = { GR_ORDER_LIST(GR_CHOICE_NAME) };
 
-int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *error)
+int32_t gr_csr_order_find(const char *name, enum gr_order *method, graft_error *error)
 {
     for (int i = GR_ORDER_DEGREE; i <= GR_ORDER_COMMUNITY; i++) {
         *method = (enum gr_order)i;
@@ -171,8 +171,8 @@ static int32_t invert_order(const int64_t *order, int64_t n, int64_t *place, gra
     return GRAFT_OK;
 }
 
-int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
-                         graft_error *error)
+int32_t gr_csr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
+                             graft_error *error)
 {
     struct gr_pool    pool = { 0 };
     struct order_work w = { .csr = csr, .n = csr->n_rows };
@@ -193,8 +193,8 @@ done:
     return rc;
 }
 
-int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
-                       struct gr_csr *permuted, graft_error *error)
+int32_t gr_csr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
+                           struct gr_csr *permuted, graft_error *error)
 {
     int64_t *place = NULL, to = 0;
     int32_t  rc = GRAFT_OK;

@@ -23,16 +23,16 @@ extern const char *const gr_order_names[];
  *      rcm        reverse Cuthill-McKee (1969): breadth first, which gives a banded matrix
  *      community  by label propagation (Raghavan et al. 2007), larger communities first
  *
- *  Deterministic. O(n + entries) time, gr_order_bytes() of memory. \return OK; ERR_NOMEM */
-int32_t gr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
-                         graft_error *error);
+ *  Deterministic. O(n + entries) time, gr_csr_order_bytes() of memory. \return OK; ERR_NOMEM */
+int32_t gr_csr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
+                             graft_error *error);
 
 /** The method with this name. \return OK; ERR_OPTION (no method, or "given"). */
-int32_t gr_order_find(const char *name, enum gr_order *method, graft_error *error);
+int32_t gr_csr_order_find(const char *name, enum gr_order *method, graft_error *error);
 
-int64_t gr_order_bytes(int64_t n);
+int64_t gr_csr_order_bytes(int64_t n);
 
 /** P A P^T: row i is row order[i] of A, with its entries in the same order and columns renumbered. \return OK; ERR_ARG
  *  (`order` is no permutation); ERR_NOMEM */
-int32_t gr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
-                       struct gr_csr *permuted, graft_error *error);
+int32_t gr_csr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
+                           struct gr_csr *permuted, graft_error *error);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/part.h"
 
-int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank)
+int gr_csr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank)
 {
     if (halo->start[0] != 0 || halo->start[n_ranks] != halo->count) return 0;
     for (int32_t q = 0; q < n_ranks; q++) {
@@ -15,9 +15,9 @@ int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank)
     return 1;
 }
 
-int gr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank)
+int gr_csr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank)
 {
-    return gr_halo_is_valid(&part->halo, n_ranks, rank) && gr_csr_is_valid(&part->local) &&
+    return gr_csr_halo_is_valid(&part->halo, n_ranks, rank) && gr_csr_is_valid(&part->local) &&
            gr_csr_is_valid(&part->remote) && part->local.index_type == GRAFT_I32 &&
            part->remote.index_type == GRAFT_I32 && part->local.n_cols >= part->local.n_rows &&
            part->remote.n_rows == part->local.n_rows && part->remote.n_cols == part->halo.count;

@@ -22,8 +22,8 @@ struct gr_part {
 
 /** Whether a halo has no vertices of this rank, and is sorted by owner and then by place, each vertex once. Returns 1
  *  or 0. O(count), no messages. */
-int gr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank);
+int gr_csr_halo_is_valid(const struct gr_halo *halo, int32_t n_ranks, int32_t rank);
 
 /** Whether the part is valid: valid matrices that fit each other, and a valid halo. Returns 1 or 0. O(rows + edges), no
  *  messages. */
-int gr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank);
+int gr_csr_part_is_valid(const struct gr_part *part, int32_t n_ranks, int32_t rank);

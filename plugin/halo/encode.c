@@ -18,13 +18,13 @@ enum { SAMPLE = 64 };
 
 /* -- form and place of rows ------------------------------------------------------------------------------ */
 
-struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_exchange_args *args)
+struct gr_codec gr_halo_messages_codec(const struct gr_messages *m, const struct gr_exchange_args *args)
 {
     struct gr_codec c = { .width = args->width, .dtype = args->dtype, .bits = m->format.bits[args->direction] };
 
     if (args->exact || c.bits == 0) c.bits = 32;
-    c.code = gr_row_format_code(&m->format, args->direction, c.bits, args->width);
-    c.rounding = gr_row_format_rounding(&m->format, args->direction, c.bits);
+    c.code = gr_halo_row_format_code(&m->format, args->direction, c.bits, args->width);
+    c.rounding = gr_halo_row_format_rounding(&m->format, args->direction, c.bits);
     c.key = gr_random_key(m->format.seed, GR_RANDOM_CODEC, (uint64_t)args->epoch,
                           GR_DIRECTIONS * (uint64_t)args->layer + (uint64_t)args->direction +
                               (args->second ? UINT64_C(1) << 32 : 0));
@@ -33,14 +33,14 @@ struct gr_codec gr_messages_codec(const struct gr_messages *m, const struct gr_e
     return c;
 }
 
-int64_t gr_messages_row_bytes(const struct gr_messages *m, const struct gr_exchange_args *args)
+int64_t gr_halo_messages_row_bytes(const struct gr_messages *m, const struct gr_exchange_args *args)
 {
-    const struct gr_codec codec = gr_messages_codec(m, args);
+    const struct gr_codec codec = gr_halo_messages_codec(m, args);
 
     return gr_codec_row_bytes(&codec);
 }
 
-int gr_messages_are_encoded(const struct gr_messages *m)
+int gr_halo_messages_are_encoded(const struct gr_messages *m)
 {
     return m->begun.codec.bits < 32 || m->is_detached;
 }
@@ -73,7 +73,7 @@ static char *raw_row(const struct gr_messages *m, enum gr_side side, int64_t row
     return (char *)m->side[side].rows.data + row * raw_row_bytes(m);
 }
 
-void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width)
+void gr_halo_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t rows[GR_SIDES], int64_t width)
 {
     struct gr_codec codec = { .width = width };
 
@@ -90,17 +90,17 @@ void gr_row_widths_lay_out(const struct gr_row_widths *widths, const int64_t row
     }
 }
 
-void gr_messages_lay_out(struct gr_messages *m, enum gr_side side)
+void gr_halo_messages_lay_out(struct gr_messages *m, enum gr_side side)
 {
     const struct gr_message_side *s = &m->side[side];
 
     for (int32_t q = 0; q <= m->comm->n_ranks; q++) {
         s->raw_at[q] = s->rows.start[q] * raw_row_bytes(m);
-        s->encoded_at[q] = gr_messages_are_encoded(m) ? encoded_row_at(m, side, s->rows.start[q]) : 0;
+        s->encoded_at[q] = gr_halo_messages_are_encoded(m) ? encoded_row_at(m, side, s->rows.start[q]) : 0;
     }
 }
 
-int64_t gr_message_raw_bytes(const struct gr_message_side *side, int32_t q)
+int64_t gr_halo_message_raw_bytes(const struct gr_message_side *side, int32_t q)
 {
     return side->raw_at[q + 1] - side->raw_at[q] - (side->spare != NULL ? side->spare[q] : 0);
 }
@@ -120,11 +120,11 @@ static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t
     return pair << 32 | (row - m->side[side].rows.start[q]);
 }
 
-struct gr_team gr_messages_team(const struct gr_messages *m, struct gr_team team)
+struct gr_team gr_halo_messages_team(const struct gr_messages *m, struct gr_team team)
 {
     const int64_t each = gr_codec_work(&m->begun.codec), most = each > 0 ? m->work.n_floats / each : 1;
 
-    if (gr_messages_are_encoded(m) && team.threads > most) team.threads = (int)most;
+    if (gr_halo_messages_are_encoded(m) && team.threads > most) team.threads = (int)most;
     return team;
 }
 
@@ -176,7 +176,7 @@ static void trace_row(const struct gr_messages *m, const struct gr_codec *codec,
     widths->squares[row] += fmin(squares_of(m, row), (double)FLT_MAX);
 }
 
-void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end)
+void gr_halo_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end)
 {
     struct gr_messages     *m = messages;
     struct gr_message_side *side = &m->side[GR_SEND];
@@ -209,10 +209,10 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
 {
     const int64_t *start = m->side[GR_SEND].rows.start;
 
-    if (!gr_messages_are_encoded(m)) return;
+    if (!gr_halo_messages_are_encoded(m)) return;
     if (m->side[GR_SEND].has_raw[q]) {
         sent->raw = sent->rows;
-        sent->raw_bytes = gr_message_raw_bytes(&m->side[GR_SEND], q);
+        sent->raw_bytes = gr_halo_message_raw_bytes(&m->side[GR_SEND], q);
     }
     if (sent->raw > 0 || m->format.measuring == GR_STATISTICS_NO) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
@@ -223,20 +223,20 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
     }
 }
 
-void gr_messages_count_sent(struct gr_messages *m)
+void gr_halo_messages_count_sent(struct gr_messages *m)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
 
     for (int32_t q = 0; q < m->comm->n_ranks; q++) {
-        m->sent[q] =
-            (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q],
-                                    .bytes = gr_messages_are_encoded(m) ? side->encoded_at[q + 1] - side->encoded_at[q]
-                                                                        : gr_message_raw_bytes(side, q) };
+        m->sent[q] = (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q],
+                                             .bytes = gr_halo_messages_are_encoded(m)
+                                                          ? side->encoded_at[q + 1] - side->encoded_at[q]
+                                                          : gr_halo_message_raw_bytes(side, q) };
         add_errors(m, q, &m->sent[q]);
     }
 }
 
-void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent)
+void gr_halo_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent)
 {
     sum->rows += sent->rows;
     sum->bytes += sent->bytes;
@@ -282,15 +282,15 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-int32_t gr_messages_decode(struct gr_messages *m, void *rows, struct gr_team team, graft_error *error)
+int32_t gr_halo_messages_decode(struct gr_messages *m, void *rows, struct gr_team team, graft_error *error)
 {
     const int64_t     n = m->side[GR_RECEIVE].rows.start[m->comm->n_ranks];
     struct decode_job job = { .m = m, .wrong = -1 };
     int32_t           q;
 
-    if (!gr_messages_are_encoded(m)) return GRAFT_OK;
+    if (!gr_halo_messages_are_encoded(m)) return GRAFT_OK;
     m->side[GR_RECEIVE].rows.data = rows;
-    gr_parallel_chunks(gr_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
+    gr_parallel_chunks(gr_halo_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     q = rank_of(m, GR_RECEIVE, job.wrong);
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",

@@ -28,15 +28,15 @@ struct gr_exchange {
 
 /** Begin. args, layer, messages, received, smoothing and synchronous are set; messages points to the messages that all
  *  layers share. received.data may be written before the end. Allocates nothing. \return OK; ERR_PEER. */
-int32_t gr_exchange_begin(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
+int32_t gr_halo_exchange_begin(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
 /** Send the rows, which were computed for exchange->messages and encoded, unless the exchange is a repeat. \return as
- *  gr_messages_send(). */
-int32_t gr_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
+ *  gr_halo_messages_send(). */
+int32_t gr_halo_exchange_send(struct gr_exchange *exchange, struct gr_team team, graft_error *error);
 
 /** Let messages progress, between sending and the end. *arrived: 1 if the end does not wait, else 0. \return OK;
  *  ERR_PEER, which the end then returns too. */
-int32_t gr_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, graft_error *error);
+int32_t gr_halo_exchange_progress(struct gr_exchange *exchange, int32_t *arrived, graft_error *error);
 
 /** End. *rows receives the rows to use: received.data, or others. \return OK; ERR_PEER. */
-int32_t gr_exchange_end(struct gr_exchange *exchange, struct gr_team team, const void **rows, graft_error *error);
+int32_t gr_halo_exchange_end(struct gr_exchange *exchange, struct gr_team team, const void **rows, graft_error *error);

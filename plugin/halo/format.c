@@ -8,7 +8,7 @@
 /* The least number of elements of a row for which 1 bit means the rotated code. */
 enum { ROTATED_LEAST = 32 };
 
-struct gr_row_format gr_row_format_of(const graft_context *context)
+struct gr_row_format gr_halo_row_format(const graft_context *context)
 {
     const struct gr_halo_options *halo = gr_halo_options(context);
     static const int32_t          rounding[] = {
@@ -31,7 +31,7 @@ struct gr_row_format gr_row_format_of(const graft_context *context)
 
 /* Random signs and Hadamard transforms of few elements are not a uniformly random rotation, so decoded rows are biased:
  * by up to 8 % of the norm with 16 elements, 29 % with 8. */
-int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
+int32_t gr_halo_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
     if (bits == f->bits[direction] && f->code[direction] != 0) return f->code[direction];
     if (bits != 1) return GRAFT_CODEC_MINMAX;
@@ -40,7 +40,7 @@ int32_t gr_row_format_code(const struct gr_row_format *f, enum gr_direction dire
 
 /* Rounding to the nearest level halves the error. But errors of equal sign add up in gradients, where most elements are
  * much smaller than the largest, and with one bit all elements in the middle of a row would be rounded to its ends. */
-int32_t gr_row_format_rounding(const struct gr_row_format *f, enum gr_direction direction, int32_t bits)
+int32_t gr_halo_row_format_rounding(const struct gr_row_format *f, enum gr_direction direction, int32_t bits)
 {
     if (f->rounding[direction] != 0) return f->rounding[direction];
     return bits == 1 || direction == GR_BACKWARD ? GRAFT_ROUND_STOCHASTIC : GRAFT_ROUND_NEAREST;

@@ -53,7 +53,7 @@ int32_t gr_halo_rows_reserve(struct gr_halo_rows *r, int64_t width, graft_dtype 
     if (__builtin_mul_overflow(width, gr_dtype_bytes(dtype), &row_bytes)) row_bytes = INT64_MAX;
     GR_TRY_DONE(reserve_buffer(r, GR_SEND, rows[GR_SEND], row_bytes, error));
     if (!is_own) GR_TRY_DONE(reserve_buffer(r, GR_RECEIVE, rows[GR_RECEIVE], row_bytes, error));
-    rc = gr_messages_reserve(&r->messages, rows, width, dtype, error);
+    rc = gr_halo_messages_reserve(&r->messages, rows, width, dtype, error);
     if (rc == GRAFT_OK && width > r->widest) r->widest = width;
 done:
     return rc;
@@ -63,7 +63,7 @@ done:
 static int32_t init_messages(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r,
                              graft_error *error)
 {
-    GR_TRY(gr_messages_init(context, comm, 0, &r->messages, error));
+    GR_TRY(gr_halo_messages_init(context, comm, 0, &r->messages, error));
     GR_TRY(GR_NEW(context, r->flow, comm->n_ranks, error));
     return gr_halo_rows_reserve(r, r->widest, GRAFT_F32, 1, error);
 }
@@ -88,7 +88,7 @@ int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, co
 {
     r->halo = halo;
     for (int32_t l = 0; l < layers; l++) r->widest = width[l] > r->widest ? width[l] : r->widest;
-    GR_TRY(gr_links_init(context, comm, halo, &r->links, error));
+    GR_TRY(gr_halo_links_init(context, comm, halo, &r->links, error));
     GR_TRY(gr_comm_agree(comm, init_messages(context, comm, r, error), error));
     GR_TRY(gr_comm_agree(comm, init_layers(context, comm, width, layers, r, error), error));
     return share_halo_flow(r, comm, error);
@@ -101,7 +101,7 @@ void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
             struct gr_halo_layer *layer = gr_halo_layers_find(&r->layers, l, (enum gr_direction)d);
 
             if (layer == NULL || !layer->is_adaptive) continue;
-            gr_row_bits_weigh_mean(&layer->bits, d == GR_FORWARD ? part : NULL, layer->rows);
+            gr_halo_row_bits_weigh_mean(&layer->bits, d == GR_FORWARD ? part : NULL, layer->rows);
         }
     }
 }
@@ -109,8 +109,8 @@ void gr_halo_rows_weigh(struct gr_halo_rows *r, const struct gr_part *part)
 void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
 {
     gr_halo_layers_fini(&r->layers); /* before the links, on which messages in flight depend */
-    gr_messages_fini(&r->messages);
-    gr_links_fini(comm, &r->links);
+    gr_halo_messages_fini(&r->messages);
+    gr_halo_links_fini(comm, &r->links);
     gr_free(comm->context, r->flow);
     for (int side = 0; side < GR_SIDES; side++) gr_free(comm->context, r->buffer[side]);
     *r = (struct gr_halo_rows){ 0 };
@@ -162,8 +162,8 @@ static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     } else if (!r->pass.is_own) {
         copy_halo(r, r->buffer[GR_RECEIVE], begin, end, 1);
     }
-    if (gr_messages_are_encoded(r->exchange.messages))
-        gr_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
+    if (gr_halo_messages_are_encoded(r->exchange.messages))
+        gr_halo_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
 }
 
 /* Messages are not polled meanwhile, because messages to send are not posted yet. */
@@ -172,11 +172,11 @@ static void pack_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct g
     struct gr_messages *messages = r->exchange.messages;
     const int64_t       n = sent.start[messages->comm->n_ranks];
 
-    gr_messages_set_rows(messages, sent);
+    gr_halo_messages_set_rows(messages, sent);
     team.poll = NULL;
-    if (r->pass.direction == GR_FORWARD || !r->pass.is_own || gr_messages_are_encoded(messages))
-        gr_parallel_chunks(gr_messages_team(messages, team), n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE, pack_some,
-                           r);
+    if (r->pass.direction == GR_FORWARD || !r->pass.is_own || gr_halo_messages_are_encoded(messages))
+        gr_parallel_chunks(gr_halo_messages_team(messages, team), n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE,
+                           pack_some, r);
 }
 
 void gr_halo_rows_place(const struct gr_halo_rows *r, struct gr_halo_pass *pass, float *x, int64_t n_owned,
@@ -212,9 +212,9 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
                                .received = forward[gr_side_of(pass->direction, GR_RECEIVE)],
                                .smoothing = r->layers.smoothing,
                                .synchronous = pass->synchronous };
-    GR_TRY_DONE(gr_exchange_begin(x, team, error));
+    GR_TRY_DONE(gr_halo_exchange_begin(x, team, error));
     if (!x->is_repeat) pack_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
-    rc = gr_exchange_send(x, team, error);
+    rc = gr_halo_exchange_send(x, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER && !(rc == GRAFT_ERR_NONFINITE && pass->sends_refused_rows))
         rc = gr_comm_fail(r->messages.comm, error);
     r->begun = rc != GRAFT_ERR_PEER;
@@ -229,7 +229,7 @@ int32_t gr_halo_rows_end(struct gr_halo_rows *r, struct gr_team team, graft_erro
 
     if (!r->begun) return GRAFT_OK;
     r->begun = 0;
-    GR_TRY_DONE(gr_exchange_end(&r->exchange, team, &rows, error));
+    GR_TRY_DONE(gr_halo_exchange_end(&r->exchange, team, &rows, error));
     if (r->pass.is_refused) goto done;
     if (r->pass.direction == GR_BACKWARD) {
         const struct packing p = packing_of(r, rows, 0, r->links.send_start[r->messages.comm->n_ranks]);
@@ -245,6 +245,7 @@ done:
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *r, int32_t n_ranks)
 {
     if (r->flow == NULL) return 0;
-    return gr_messages_bytes(&r->messages) + gr_halo_layers_bytes(&r->layers) + gr_links_bytes(&r->links) +
-           (int64_t)sizeof *r->flow * n_ranks + gr_bytes(r->buffer[GR_SEND]) + gr_bytes(r->buffer[GR_RECEIVE]);
+    return gr_halo_messages_bytes(&r->messages) + gr_halo_layers_bytes(&r->layers) + gr_halo_links_bytes(&r->links) +
+           (int64_t)sizeof *r->flow * n_ranks + gr_memory_bytes(r->buffer[GR_SEND]) +
+           gr_memory_bytes(r->buffer[GR_RECEIVE]);
 }

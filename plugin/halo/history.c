@@ -8,20 +8,20 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-int32_t gr_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
-                        struct gr_history *h, graft_error *error)
+int32_t gr_halo_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
+                             struct gr_history *h, graft_error *error)
 {
     *h = (struct gr_history){ .n_rows = { n_rows[GR_SEND], n_rows[GR_RECEIVE] } };
-    return gr_messages_init(context, comm, 1, &h->messages, error);
+    return gr_halo_messages_init(context, comm, 1, &h->messages, error);
 }
 
-void gr_history_fini(struct gr_history *h)
+void gr_halo_history_fini(struct gr_history *h)
 {
     const graft_context *context = h->messages.context;
 
     if (context == NULL) return;
-    gr_history_forget(h);
-    gr_messages_fini(&h->messages);
+    gr_halo_history_forget(h);
+    gr_halo_messages_fini(&h->messages);
     gr_free(context, h->rows);
     gr_free(context, h->chunk_drift);
     *h = (struct gr_history){ 0 };
@@ -40,15 +40,15 @@ static int64_t drift_count(const struct gr_history *h)
     return 2 * gr_chunk_count(h->n_rows[GR_RECEIVE], GR_ROWS_AT_ONCE);
 }
 
-int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtype, graft_error *error)
+int32_t gr_halo_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtype, graft_error *error)
 {
     const graft_context *context = h->messages.context;
     const int64_t        bytes = store_bytes(h, width, dtype);
 
     if (h->width == width && h->dtype == dtype) return GRAFT_OK;
-    gr_history_forget(h);
+    gr_halo_history_forget(h);
     h->dtype = 0; /* until its memory is allocated */
-    GR_TRY(gr_messages_reserve(&h->messages, h->n_rows, width, dtype, error));
+    GR_TRY(gr_halo_messages_reserve(&h->messages, h->n_rows, width, dtype, error));
     if (h->chunk_drift == NULL) GR_TRY(GR_NEW(context, h->chunk_drift, drift_count(h), error));
     if (bytes > h->capacity) {
         gr_free(context, h->rows);
@@ -62,29 +62,29 @@ int32_t gr_history_reserve(struct gr_history *h, int64_t width, graft_dtype dtyp
     return GRAFT_OK;
 }
 
-int64_t gr_history_need(const struct gr_history *h, int64_t width, graft_dtype dtype)
+int64_t gr_halo_history_need(const struct gr_history *h, int64_t width, graft_dtype dtype)
 {
     return store_bytes(h, width, dtype) + drift_count(h) * (int64_t)sizeof *h->chunk_drift +
-           gr_messages_need(&h->messages, h->n_rows, width, dtype);
+           gr_halo_messages_need(&h->messages, h->n_rows, width, dtype);
 }
 
-int64_t gr_history_bytes(const struct gr_history *h)
+int64_t gr_halo_history_bytes(const struct gr_history *h)
 {
     const int64_t drift = h->chunk_drift != NULL ? drift_count(h) * (int64_t)sizeof *h->chunk_drift : 0;
 
-    return h->messages.context != NULL ? h->capacity + drift + gr_messages_bytes(&h->messages) : 0;
+    return h->messages.context != NULL ? h->capacity + drift + gr_halo_messages_bytes(&h->messages) : 0;
 }
 
-void gr_history_forget(struct gr_history *h)
+void gr_halo_history_forget(struct gr_history *h)
 {
-    if (h->in_flight) gr_messages_drain(&h->messages);
+    if (h->in_flight) gr_halo_messages_drain(&h->messages);
     h->in_flight = h->has_rows = h->was_used = 0;
-    gr_history_clear_drift(h);
+    gr_halo_history_clear_drift(h);
 }
 
-int gr_history_begin(struct gr_history *h, graft_semiring semiring, int64_t epoch)
+int gr_halo_history_begin(struct gr_history *h, graft_semiring semiring, int64_t epoch)
 {
-    if (h->semiring != semiring) gr_history_forget(h);
+    if (h->semiring != semiring) gr_halo_history_forget(h);
     h->semiring = semiring;
     return h->was_used && h->used_epoch == epoch;
 }
@@ -148,8 +148,8 @@ static void store_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     else store_floats(s, begin, end, drift);
 }
 
-int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing, struct gr_team team,
-                           graft_error *error)
+int32_t gr_halo_history_receive(struct gr_history *h, void *decoded, double smoothing, struct gr_team team,
+                                graft_error *error)
 {
     const int64_t rows = h->n_rows[GR_RECEIVE], chunks = gr_chunk_count(rows, GR_ROWS_AT_ONCE);
     const int     follows = h->has_rows && is_next(h->sent_epoch, h->epoch);
@@ -157,8 +157,8 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
 
     GR_ASSERT(h->in_flight);
     team.poll = NULL; /* nothing is in flight any more */
-    GR_TRY(gr_messages_wait(&h->messages, team, error));
-    GR_TRY(gr_messages_decode(&h->messages, decoded, team, error));
+    GR_TRY(gr_halo_messages_wait(&h->messages, team, error));
+    GR_TRY(gr_halo_messages_decode(&h->messages, decoded, team, error));
     h->in_flight = 0;
     store.width = h->messages.begun.codec.width;
     gr_parallel_chunks(team, rows * store.width, rows, GR_ROWS_AT_ONCE, store_rows, &store);
@@ -169,19 +169,19 @@ int32_t gr_history_receive(struct gr_history *h, void *decoded, double smoothing
     return GRAFT_OK;
 }
 
-void gr_history_sent(struct gr_history *h, int64_t epoch)
+void gr_halo_history_mark_sent(struct gr_history *h, int64_t epoch)
 {
     GR_ASSERT(!h->in_flight);
     h->in_flight = 1;
     h->sent_epoch = epoch;
 }
 
-int gr_history_is_too_old(const struct gr_history *h, int64_t epoch)
+int gr_halo_history_is_too_old(const struct gr_history *h, int64_t epoch)
 {
     return !h->has_rows || !is_next(epoch, h->epoch);
 }
 
-void gr_history_use(struct gr_history *h, int64_t epoch)
+void gr_halo_history_use(struct gr_history *h, int64_t epoch)
 {
     h->age = h->epoch != epoch;
     if (h->age > h->oldest) h->oldest = h->age;
@@ -189,7 +189,7 @@ void gr_history_use(struct gr_history *h, int64_t epoch)
     h->used_epoch = epoch;
 }
 
-void gr_history_clear_drift(struct gr_history *h)
+void gr_halo_history_clear_drift(struct gr_history *h)
 {
     h->drift[0] = h->drift[1] = 0;
 }

@@ -16,45 +16,45 @@ struct gr_history {
     int                has_rows, in_flight, was_used;
     int64_t            epoch, sent_epoch, used_epoch; /* of `rows`, of the rows sent last, of the last exchange */
     double            *chunk_drift;                   /* [chunks x 2] as `drift` */
-    double             drift[2];    /* since gr_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
+    double             drift[2];    /* since gr_halo_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
     int64_t            age, oldest; /* in epochs: of the rows that the last exchange used, and the largest of all
                                        exchanges */
 };
 
-/** As gr_messages_init(). gr_history_fini() is always required; it waits for messages in flight, whose memory must
- *  still exist. */
-int32_t gr_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
-                        struct gr_history *history, graft_error *error);
-void    gr_history_fini(struct gr_history *history);
+/** As gr_halo_messages_init(). gr_halo_history_fini() is always required; it waits for messages in flight, whose memory
+ *  must still exist. */
+int32_t gr_halo_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
+                             struct gr_history *history, graft_error *error);
+void    gr_halo_history_fini(struct gr_history *history);
 
 /** Allocate memory for rows of this width. Stale rows of another width are dropped. \return OK; ERR_NOMEM. */
-int32_t gr_history_reserve(struct gr_history *history, int64_t width, graft_dtype dtype, graft_error *error);
+int32_t gr_halo_history_reserve(struct gr_history *history, int64_t width, graft_dtype dtype, graft_error *error);
 /** Bytes of that memory. */
-int64_t gr_history_need(const struct gr_history *history, int64_t width, graft_dtype dtype);
+int64_t gr_halo_history_need(const struct gr_history *history, int64_t width, graft_dtype dtype);
 /** Bytes that it holds. */
-int64_t gr_history_bytes(const struct gr_history *history);
+int64_t gr_halo_history_bytes(const struct gr_history *history);
 
 /** Reset to the state before the first exchange. Waits for messages in flight. */
-void gr_history_forget(struct gr_history *history);
+void gr_halo_history_forget(struct gr_history *history);
 
 /** Begin an exchange of an epoch. Rows of another semiring are dropped.
  * \return Whether the epoch already had this exchange, so that nothing is sent again. */
-int gr_history_begin(struct gr_history *history, graft_semiring semiring, int64_t epoch);
+int gr_halo_history_begin(struct gr_history *history, graft_semiring semiring, int64_t epoch);
 
 /** Wait for the exchange in flight, and store its rows: (1 - smoothing) new + smoothing old, if the old rows are from
  *  the previous epoch.
  * \param[out] decoded  [rows received x width] Overwritten. \return OK; ERR_PEER. */
-int32_t gr_history_receive(struct gr_history *history, void *decoded, double smoothing, struct gr_team team,
-                           graft_error *error);
+int32_t gr_halo_history_receive(struct gr_history *history, void *decoded, double smoothing, struct gr_team team,
+                                graft_error *error);
 
 /** Record that messages of an epoch were sent. */
-void gr_history_sent(struct gr_history *history, int64_t epoch);
+void gr_halo_history_mark_sent(struct gr_history *history, int64_t epoch);
 
 /** Whether the stored rows cannot be used in an epoch: there are none, or they are older than the previous epoch. */
-int gr_history_is_too_old(const struct gr_history *history, int64_t epoch);
+int gr_halo_history_is_too_old(const struct gr_history *history, int64_t epoch);
 
 /** Record that an epoch uses the stored rows. */
-void gr_history_use(struct gr_history *history, int64_t epoch);
+void gr_halo_history_use(struct gr_history *history, int64_t epoch);
 
 /** Count the drift from here. */
-void gr_history_clear_drift(struct gr_history *history);
+void gr_halo_history_clear_drift(struct gr_history *history);

@@ -12,7 +12,7 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
                             struct gr_halo_layers *layers, graft_error *error)
 {
     *layers = (struct gr_halo_layers){ .context = context, .comm = comm, .n_layers = n_layers };
-    layers->format = gr_row_format_of(context);
+    layers->format = gr_halo_row_format(context);
     layers->is_stale = gr_halo_options(context)->staleness.word == GR_HALO_STALE;
     layers->smoothing = gr_halo_options(context)->staleness.number[1];
     layers->budget = gr_halo_options(context)->budget;
@@ -24,9 +24,10 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
 static int32_t layer_init(const struct gr_halo_layers *layers, struct gr_halo_layer *layer, graft_error *error)
 {
     /* The history first: it takes a channel, on all ranks. */
-    if (layer->is_stale) GR_TRY(gr_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
+    if (layer->is_stale)
+        GR_TRY(gr_halo_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
     if (layer->is_adaptive)
-        GR_TRY(gr_row_bits_init(layers->context, layer->rows, layers->comm->n_ranks, &layer->bits, error));
+        GR_TRY(gr_halo_row_bits_init(layers->context, layer->rows, layers->comm->n_ranks, &layer->bits, error));
     return GRAFT_OK;
 }
 
@@ -65,7 +66,7 @@ static int32_t count_halo_layers(const struct gr_halo_layers *layers)
 
 void gr_halo_layers_forget(struct gr_halo_layers *layers)
 {
-    for (int32_t i = 0; i < count_halo_layers(layers); i++) gr_history_forget(&layers->layer[i].history);
+    for (int32_t i = 0; i < count_halo_layers(layers); i++) gr_halo_history_forget(&layers->layer[i].history);
 }
 
 void gr_halo_layers_reset(struct gr_halo_layers *layers)
@@ -74,7 +75,7 @@ void gr_halo_layers_reset(struct gr_halo_layers *layers)
     for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         struct gr_halo_layer *layer = &layers->layer[i];
 
-        if (layer->is_adaptive) gr_row_bits_reset(&layer->bits, layer->rows, layers->comm->n_ranks);
+        if (layer->is_adaptive) gr_halo_row_bits_reset(&layer->bits, layer->rows, layers->comm->n_ranks);
     }
 }
 
@@ -82,8 +83,8 @@ void gr_halo_layers_fini(struct gr_halo_layers *layers)
 {
     gr_halo_layers_forget(layers);
     for (int32_t i = 0; i < count_halo_layers(layers); i++) {
-        gr_history_fini(&layers->layer[i].history);
-        gr_row_bits_fini(layers->context, &layers->layer[i].bits);
+        gr_halo_history_fini(&layers->layer[i].history);
+        gr_halo_row_bits_fini(layers->context, &layers->layer[i].bits);
     }
     if (layers->layer != NULL) gr_free(layers->context, layers->layer);
     *layers = (struct gr_halo_layers){ 0 };
@@ -102,7 +103,7 @@ struct gr_halo_layer *gr_halo_layers_find(const struct gr_halo_layers *layers, i
 int32_t gr_halo_layer_reserve(struct gr_halo_layer *layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
     if (layer == NULL || !layer->is_stale) return GRAFT_OK;
-    return gr_history_reserve(&layer->history, width, dtype, error);
+    return gr_halo_history_reserve(&layer->history, width, dtype, error);
 }
 
 int32_t gr_halo_layers_reserve(struct gr_halo_layers *layers, int32_t number, int64_t width, graft_dtype dtype,
@@ -123,7 +124,7 @@ int64_t gr_halo_layers_need(const struct gr_halo_layers *layers, int32_t number,
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         const struct gr_halo_layer *layer = gr_halo_layers_find(layers, number, (enum gr_direction)d);
 
-        if (layer != NULL && layer->is_stale) bytes += gr_history_need(&layer->history, width, dtype);
+        if (layer != NULL && layer->is_stale) bytes += gr_halo_history_need(&layer->history, width, dtype);
     }
     return bytes;
 }
@@ -135,8 +136,8 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
     for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         const struct gr_halo_layer *layer = &layers->layer[i];
 
-        bytes += (int64_t)sizeof *layer + gr_history_bytes(&layer->history);
-        if (layer->is_adaptive) bytes += gr_row_bits_bytes(&layer->bits, layer->rows, layers->comm->n_ranks);
+        bytes += (int64_t)sizeof *layer + gr_halo_history_bytes(&layer->history);
+        if (layer->is_adaptive) bytes += gr_halo_row_bits_bytes(&layer->bits, layer->rows, layers->comm->n_ranks);
     }
     return bytes;
 }
@@ -144,5 +145,5 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
 void gr_halo_layers_add_seconds(const struct gr_halo_layers *layers, double *wait, double *exchange)
 {
     for (int32_t i = 0; i < count_halo_layers(layers); i++)
-        gr_messages_add_seconds(&layers->layer[i].history.messages, wait, exchange);
+        gr_halo_messages_add_seconds(&layers->layer[i].history.messages, wait, exchange);
 }

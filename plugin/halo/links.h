@@ -23,25 +23,25 @@ struct gr_links {
     int32_t              *place;      /* [rows sent] the number of each among the owned rows */
 };
 
-/** Make the lists. Collective. `halo` must outlive them. gr_links_fini() is always required.
+/** Make the lists. Collective. `halo` must outlive them. gr_halo_links_fini() is always required.
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_links_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
-                      struct gr_links *links, graft_error *error);
-void    gr_links_fini(const struct gr_comm *comm, struct gr_links *links);
+int32_t gr_halo_links_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
+                           struct gr_links *links, graft_error *error);
+void    gr_halo_links_fini(const struct gr_comm *comm, struct gr_links *links);
 
 /** Whether the lists have no rows for this rank, and rising, distinct rows for each other rank. Returns 1 or 0. O(rows
  *  sent), no messages. */
-int gr_links_are_valid(const struct gr_links *links, int32_t n_ranks, int32_t rank);
+int gr_halo_links_are_valid(const struct gr_links *links, int32_t n_ranks, int32_t rank);
 
 /** Fetch: halo[halo->count] receives the owners' elements of owned[], a fixed number of bytes for each vertex.
  *  packed[rows sent] is overwritten. Collective. \return OK; ERR_PEER. */
-int32_t gr_links_ask(struct gr_links *links, struct gr_comm *comm, const void *owned, void *packed, void *halo,
-                     int64_t bytes, graft_error *error);
+int32_t gr_halo_links_ask(struct gr_links *links, struct gr_comm *comm, const void *owned, void *packed, void *halo,
+                          int64_t bytes, graft_error *error);
 
 /** The other way: told[rows sent] receives the receivers' elements of halo[], in the order of links->place. Collective.
  *  \return OK; ERR_PEER. */
-int32_t gr_links_tell(struct gr_links *links, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
-                      graft_error *error);
+int32_t gr_halo_links_tell(struct gr_links *links, struct gr_comm *comm, const void *halo, void *told, int64_t bytes,
+                           graft_error *error);
 
 /** Bytes that it holds. */
-int64_t gr_links_bytes(const struct gr_links *links);
+int64_t gr_halo_links_bytes(const struct gr_links *links);

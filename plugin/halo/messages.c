@@ -36,13 +36,13 @@ static void side_fini(const graft_context *context, const struct gr_message_side
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
 
-int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached, struct gr_messages *m,
-                         graft_error *error)
+int32_t gr_halo_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
+                              struct gr_messages *m, graft_error *error)
 {
     const int64_t n_ranks = comm->n_ranks;
 
     *m = (struct gr_messages){ .context = context, .comm = comm, .channel = gr_comm_channel(comm) };
-    m->format = gr_row_format_of(context);
+    m->format = gr_halo_row_format(context);
     m->is_detached = is_detached;
     m->begun.codec.isa = gr_processor_isa();
     for (int s = 0; s < GR_SIDES; s++) GR_TRY(side_init(context, n_ranks, &m->side[s], error));
@@ -51,7 +51,7 @@ int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int
     return GR_NEW(context, m->sent, n_ranks, error);
 }
 
-void gr_messages_fini(struct gr_messages *m)
+void gr_halo_messages_fini(struct gr_messages *m)
 {
     const graft_context *context = m->context;
 
@@ -86,7 +86,7 @@ static int64_t longest_row(const struct gr_messages *m, int64_t width, graft_dty
 
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         const struct gr_exchange_args args = { .direction = (enum gr_direction)d, .width = width, .dtype = dtype };
-        const int64_t                 bytes = gr_messages_row_bytes(m, &args);
+        const int64_t                 bytes = gr_halo_messages_row_bytes(m, &args);
 
         if ((m->format.bits[d] < 32 || m->is_detached) && bytes > longest) longest = bytes;
     }
@@ -111,19 +111,21 @@ static struct need need_of(const struct gr_messages *m, const int64_t rows[GR_SI
 
     if (bytes == 0) return (struct need){ 0 };
     return (struct need){ .encoded = most * bytes,
-                          .work = gr_threads(m->context, 0) * gr_codec_work(&codec) * (int64_t)sizeof *m->work.floats,
+                          .work = gr_context_threads(m->context, 0) * gr_codec_work(&codec) *
+                                  (int64_t)sizeof *m->work.floats,
                           .errors = m->format.measuring != GR_STATISTICS_NO ? error_bytes(m, most) : 0 };
 }
 
-int64_t gr_messages_need(const struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width, graft_dtype dtype)
+int64_t gr_halo_messages_need(const struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width,
+                              graft_dtype dtype)
 {
     const struct need need = need_of(m, rows, width, dtype);
 
     return GR_SIDES * need.encoded + need.work + need.errors;
 }
 
-int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width, graft_dtype dtype,
-                            graft_error *error)
+int32_t gr_halo_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES], int64_t width, graft_dtype dtype,
+                                 graft_error *error)
 {
     const struct need need = need_of(m, rows, width, dtype);
     int64_t work = m->work.n_floats * (int64_t)sizeof *m->work.floats, errors = error_bytes(m, m->work.row_errors);
@@ -138,7 +140,7 @@ int32_t gr_messages_reserve(struct gr_messages *m, const int64_t rows[GR_SIDES],
     return GRAFT_OK;
 }
 
-int64_t gr_messages_bytes(const struct gr_messages *m)
+int64_t gr_halo_messages_bytes(const struct gr_messages *m)
 {
     const struct gr_message_side *side = m->side;
     const int64_t                 n_ranks = m->context != NULL ? m->comm->n_ranks : 0;
@@ -150,7 +152,7 @@ int64_t gr_messages_bytes(const struct gr_messages *m)
            m->work.n_floats * (int64_t)sizeof *m->work.floats + error_bytes(m, m->work.row_errors);
 }
 
-void gr_messages_add_seconds(const struct gr_messages *m, double *wait, double *exchange)
+void gr_halo_messages_add_seconds(const struct gr_messages *m, double *wait, double *exchange)
 {
     *wait += m->wait_seconds;
     *exchange += m->exchange_seconds;
@@ -166,13 +168,13 @@ struct part {
 
 static struct part raw_part(const struct gr_message_side *side, int32_t q)
 {
-    return (struct part){ (char *)side->rows.data + side->raw_at[q], (uint64_t)gr_message_raw_bytes(side, q) };
+    return (struct part){ (char *)side->rows.data + side->raw_at[q], (uint64_t)gr_halo_message_raw_bytes(side, q) };
 }
 
 /* The rows of the message to or from rank q, in the form of the exchange. */
 static struct part rows_part(const struct gr_messages *m, const struct gr_message_side *side, int32_t q)
 {
-    if (!gr_messages_are_encoded(m)) return raw_part(side, q);
+    if (!gr_halo_messages_are_encoded(m)) return raw_part(side, q);
     return (struct part){ side->encoded + side->encoded_at[q],
                           (uint64_t)(side->encoded_at[q + 1] - side->encoded_at[q]) };
 }
@@ -191,7 +193,7 @@ static int16_t raw_bits(const struct gr_messages *m)
 /* Whether a message may have raw rows besides the encoded ones. */
 static int may_have_raw(const struct gr_messages *m)
 {
-    return gr_messages_are_encoded(m) && !m->is_detached;
+    return gr_halo_messages_are_encoded(m) && !m->is_detached;
 }
 
 static struct gr_frame frame_of(const struct gr_messages *m, const struct gr_message_side *side, int32_t q,
@@ -235,8 +237,8 @@ static void set_side(struct gr_messages *m, enum gr_side s, struct gr_rank_rows 
         side->has_raw[q] = 0;
         if (rows.start[q] < rows.start[q + 1]) side->peer[side->n++] = q;
     }
-    gr_messages_lay_out(m, s);
-    GR_ASSERT(!gr_messages_are_encoded(m) || side->encoded_at[m->comm->n_ranks] <= side->capacity);
+    gr_halo_messages_lay_out(m, s);
+    GR_ASSERT(!gr_halo_messages_are_encoded(m) || side->encoded_at[m->comm->n_ranks] <= side->capacity);
 }
 
 static int32_t receive_part(struct gr_messages *m, int32_t q, struct part part, struct gr_request *request,
@@ -303,13 +305,13 @@ static void compute_crcs(struct gr_messages *m, const struct gr_message_side *si
 
 /* -- one exchange ------------------------------------------------------------------------------------------------- */
 
-int32_t gr_messages_post(struct gr_messages *m, const struct gr_exchange_args *args, const struct gr_row_widths *widths,
-                         struct gr_rank_rows received, graft_error *error)
+int32_t gr_halo_messages_post(struct gr_messages *m, const struct gr_exchange_args *args,
+                              const struct gr_row_widths *widths, struct gr_rank_rows received, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
     int32_t                       rc = GRAFT_OK;
 
-    m->begun.codec = gr_messages_codec(m, args);
+    m->begun.codec = gr_halo_messages_codec(m, args);
     m->begun.widths = widths;
     m->begun.head = (struct gr_frame){ .layer = args->layer,
                                        .direction = (int16_t)args->direction,
@@ -338,7 +340,7 @@ done:
     return rc;
 }
 
-void gr_messages_set_rows(struct gr_messages *m, struct gr_rank_rows sent)
+void gr_halo_messages_set_rows(struct gr_messages *m, struct gr_rank_rows sent)
 {
     set_side(m, GR_SEND, sent);
 }
@@ -351,8 +353,9 @@ static int32_t check_raw(const struct gr_messages *m, graft_error *error)
             return gr_fail(error, GRAFT_ERR_NONFINITE,
                            "a row for rank %d has an element that is not finite, or a range that is no float, and does "
                            "not fit into %d bits (%s %lld, layer %d, %s; halo.nonfinite is refuse)",
-                           q, m->begun.codec.bits, gr_frame_epoch_name(&m->begun.head), (long long)m->begun.head.epoch,
-                           m->begun.head.layer, m->begun.head.direction == GR_FORWARD ? "forward" : "backward");
+                           q, m->begun.codec.bits, gr_comm_frame_epoch_name(&m->begun.head),
+                           (long long)m->begun.head.epoch, m->begun.head.layer,
+                           m->begun.head.direction == GR_FORWARD ? "forward" : "backward");
     return GRAFT_OK;
 }
 
@@ -362,7 +365,7 @@ static int32_t send_message(struct gr_messages *m, int32_t i, graft_error *error
     const int32_t                 q = side->peer[i];
 
     side->frame[i] = frame_of(m, side, q, m->comm->rank);
-    gr_frame_seal_crc(&side->frame[i], m->crc[i]);
+    gr_comm_frame_seal_crc(&side->frame[i], m->crc[i]);
     GR_TRY(send_part(m, q, frame_part(side, i), request_of(m, GR_SEND, PART_FRAME, i), error));
     GR_TRY(send_part(m, q, rows_part(m, side, q), request_of(m, GR_SEND, PART_ROWS, i), error));
     if (side->has_raw[q]) return send_part(m, q, raw_part(side, q), request_of(m, GR_SEND, PART_RAW, i), error);
@@ -375,7 +378,7 @@ static int32_t places_behind(const struct gr_messages *m, int32_t rank)
     return rank > m->comm->rank ? rank - m->comm->rank : rank - m->comm->rank + m->comm->n_ranks;
 }
 
-int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_team team, graft_error *error)
+int32_t gr_halo_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_team team, graft_error *error)
 {
     const struct gr_message_side *side = &m->side[GR_SEND];
     int32_t                       last = m->begun.n_sent;
@@ -388,12 +391,12 @@ int32_t gr_messages_send_until(struct gr_messages *m, int32_t peer, struct gr_te
     return GRAFT_OK;
 }
 
-int32_t gr_messages_send(struct gr_messages *m, struct gr_team team, graft_error *error)
+int32_t gr_halo_messages_send(struct gr_messages *m, struct gr_team team, graft_error *error)
 {
-    int32_t rc = gr_messages_send_until(m, m->comm->rank, team, error);
+    int32_t rc = gr_halo_messages_send_until(m, m->comm->rank, team, error);
 
     GR_TRY_DONE(rc);
-    gr_messages_count_sent(m);
+    gr_halo_messages_count_sent(m);
     m->begun.is_sent = 1;
     m->begun.sent_at = gr_seconds();
     if (!m->is_detached) rc = check_raw(m, error);
@@ -413,7 +416,7 @@ static int32_t check_frames(struct gr_messages *m, graft_error *error)
 
         side->has_raw[q] = may_have_raw(m) && side->frame[i].bits == raw_bits(m);
         expected = frame_of(m, side, q, q);
-        if (gr_frame_check(&side->frame[i], &expected, error) < 0) return gr_comm_fail(m->comm, error);
+        if (gr_comm_frame_check(&side->frame[i], &expected, error) < 0) return gr_comm_fail(m->comm, error);
         if (side->has_raw[q])
             GR_TRY(receive_part(m, q, raw_part(side, q), request_of(m, GR_RECEIVE, PART_RAW, i), error));
     }
@@ -427,7 +430,7 @@ static int32_t check_crcs(struct gr_messages *m, struct gr_team team, graft_erro
 
     compute_crcs(m, side, 0, side->n, team);
     for (int32_t i = 0; i < side->n; i++)
-        if (gr_frame_check_crc(&side->frame[i], m->crc[i], error) < 0) return gr_comm_fail(m->comm, error);
+        if (gr_comm_frame_check_crc(&side->frame[i], m->crc[i], error) < 0) return gr_comm_fail(m->comm, error);
     return GRAFT_OK;
 }
 
@@ -442,12 +445,12 @@ static void note_arrival(struct gr_messages *m, double idle_since)
     if (idle_since > 0) m->wait_seconds += now - idle_since;
 }
 
-void gr_messages_poll(void *messages)
+void gr_halo_messages_poll(void *messages)
 {
     struct gr_messages *m = messages;
     int64_t             left = 0;
 
-    gr_outcome_poll(m->outcome);
+    gr_comm_outcome_poll(m->outcome);
     if (m->begun.rc < 0 || m->begun.arrived) return;
     if (!m->begun.frames_checked) {
         m->begun.rc = gr_comm_poll(m->comm, m->requests, m->side[GR_RECEIVE].n, &left, &m->begun.error);
@@ -475,7 +478,7 @@ done:
     return rc;
 }
 
-int32_t gr_messages_wait(struct gr_messages *m, struct gr_team team, graft_error *error)
+int32_t gr_halo_messages_wait(struct gr_messages *m, struct gr_team team, graft_error *error)
 {
     const int32_t rc = wait_for_arrival(m, error);
 
@@ -483,7 +486,7 @@ int32_t gr_messages_wait(struct gr_messages *m, struct gr_team team, graft_error
     return rc < 0 ? rc : check_crcs(m, team, error);
 }
 
-void gr_messages_drain(struct gr_messages *m)
+void gr_halo_messages_drain(struct gr_messages *m)
 {
     graft_error error = { .size = sizeof error };
 

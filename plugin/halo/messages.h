@@ -80,7 +80,7 @@ struct gr_messages_exchange {
     int32_t                     n_sent;  /* messages, and: */
     int                         is_sent; /* all of them */
     int                         arrived; /* all is received, and sent */
-    int32_t                     rc;      /* of gr_messages_poll(), and: */
+    int32_t                     rc;      /* of gr_halo_messages_poll(), and: */
     graft_error                 error;
     double                      send_began_at, sent_at, received_at;
 };
@@ -97,7 +97,7 @@ struct gr_messages {
     struct gr_comm             *comm;
     int32_t                     channel;
     struct gr_row_format        format;
-    int                         is_detached; /* see gr_messages_init() */
+    int                         is_detached; /* see gr_halo_messages_init() */
     struct gr_message_side      side[GR_SIDES];
     _Atomic uint32_t           *crc;      /* [n_ranks] of the rows of a message */
     struct gr_request          *requests; /* see request_of() */
@@ -110,66 +110,67 @@ struct gr_messages {
 };
 
 /** Not collective, but all ranks call it in the same order, also after a failure of a rank: it takes the next channel
- *  of the comm even if it fails. gr_messages_fini() is always required.
+ *  of the comm even if it fails. gr_halo_messages_fini() is always required.
  * \param[in] is_detached  The exchange may outlive its rows: rows of 32 bits are copied into buffers too, and a row
  *                         without a code is received as NaN, because it has no space for raw rows.
  * \return OK; ERR_NOMEM. */
-int32_t gr_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
-                         struct gr_messages *messages, graft_error *error);
-void    gr_messages_fini(struct gr_messages *messages);
+int32_t gr_halo_messages_init(const graft_context *context, struct gr_comm *comm, int is_detached,
+                              struct gr_messages *messages, graft_error *error);
+void    gr_halo_messages_fini(struct gr_messages *messages);
 
 /** Allocate buffers for exchanges of rows[GR_SEND] and rows[GR_RECEIVE] rows, or the other way round. \return OK;
  *  ERR_NOMEM. */
-int32_t gr_messages_reserve(struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
-                            graft_dtype dtype, graft_error *error);
+int32_t gr_halo_messages_reserve(struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
+                                 graft_dtype dtype, graft_error *error);
 /** Bytes of these buffers. */
-int64_t gr_messages_need(const struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
-                         graft_dtype dtype);
+int64_t gr_halo_messages_need(const struct gr_messages *messages, const int64_t rows[GR_SIDES], int64_t width,
+                              graft_dtype dtype);
 /** Bytes that it holds. */
-int64_t gr_messages_bytes(const struct gr_messages *messages);
+int64_t gr_halo_messages_bytes(const struct gr_messages *messages);
 
-/** Begin an exchange: post the receives. gr_messages_decode() writes received.data, unless it gets another array.
+/** Begin an exchange: post the receives. gr_halo_messages_decode() writes received.data, unless it gets another array.
  * \param[in] widths  Widths of the rows; NULL: all equal. They stay until the end.
  * \return OK; ERR_PEER. */
-int32_t gr_messages_post(struct gr_messages *messages, const struct gr_exchange_args *args,
-                         const struct gr_row_widths *widths, struct gr_rank_rows received, graft_error *error);
+int32_t gr_halo_messages_post(struct gr_messages *messages, const struct gr_exchange_args *args,
+                              const struct gr_row_widths *widths, struct gr_rank_rows received, graft_error *error);
 
 /** Name the rows to send, before they are computed. They stay until the end, unless messages are detached. */
-void gr_messages_set_rows(struct gr_messages *messages, struct gr_rank_rows sent);
+void gr_halo_messages_set_rows(struct gr_messages *messages, struct gr_rank_rows sent);
 
 /** Encode rows begin to end - 1. Required once for every row after its computation, unless rows are sent raw, by thread
- *  `thread` of a team that gr_messages_team() allows. Messages are the same for any number of threads. */
-void gr_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end);
-int  gr_messages_are_encoded(const struct gr_messages *messages);
+ *  `thread` of a team that gr_halo_messages_team() allows. Messages are the same for any number of threads. */
+void gr_halo_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end);
+int  gr_halo_messages_are_encoded(const struct gr_messages *messages);
 
 /** The team, limited to the number of threads with scratch memory. */
-struct gr_team gr_messages_team(const struct gr_messages *messages, struct gr_team team);
+struct gr_team gr_halo_messages_team(const struct gr_messages *messages, struct gr_team team);
 
 /** Seal and send the unsent messages to the ranks after this rank up to `peer`; rank 0 follows the last rank. Their
- *  rows have been encoded. Rows to other ranks may be computed afterwards. \return as gr_messages_send(), which is
+ *  rows have been encoded. Rows to other ranks may be computed afterwards. \return as gr_halo_messages_send(), which is
  *  always required for the other messages. */
-int32_t gr_messages_send_until(struct gr_messages *messages, int32_t peer, struct gr_team team, graft_error *error);
+int32_t gr_halo_messages_send_until(struct gr_messages *messages, int32_t peer, struct gr_team team,
+                                    graft_error *error);
 
 /** Seal and send. \return OK; ERR_PEER; ERR_NONFINITE (this rank alone: a row without a code, if such rows are refused.
  *  All was sent, rows without a code as with option halo.nonfinite=send, unless messages are detached). */
-int32_t gr_messages_send(struct gr_messages *messages, struct gr_team team, graft_error *error);
+int32_t gr_halo_messages_send(struct gr_messages *messages, struct gr_team team, graft_error *error);
 
-/** Let messages progress; for gr_team and graft_mxm_args. A failure is reported by gr_messages_wait(). */
-void gr_messages_poll(void *messages);
+/** Let messages progress; for gr_team and graft_mxm_args. A failure is reported by gr_halo_messages_wait(). */
+void gr_halo_messages_poll(void *messages);
 
 /** Wait for all messages, at most as long as option halo.timeout says, and check them. \return OK; ERR_PEER. */
-int32_t gr_messages_wait(struct gr_messages *messages, struct gr_team team, graft_error *error);
+int32_t gr_halo_messages_wait(struct gr_messages *messages, struct gr_team team, graft_error *error);
 
 /** Decode the received rows into rows[rows x width], unless they are raw and already there. \return OK; ERR_PEER. */
-int32_t gr_messages_decode(struct gr_messages *messages, void *rows, struct gr_team team, graft_error *error);
+int32_t gr_halo_messages_decode(struct gr_messages *messages, void *rows, struct gr_team team, graft_error *error);
 
 /** Wait for messages in flight before their memory is freed. A failure ends the comm, and is not reported. */
-void gr_messages_drain(struct gr_messages *messages);
+void gr_halo_messages_drain(struct gr_messages *messages);
 
 /** Bytes of a row in a message of an exchange. */
-int64_t gr_messages_row_bytes(const struct gr_messages *messages, const struct gr_exchange_args *args);
+int64_t gr_halo_messages_row_bytes(const struct gr_messages *messages, const struct gr_exchange_args *args);
 
-void gr_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent);
+void gr_halo_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stats *sent);
 
 /** Add the seconds of all exchanges. */
-void gr_messages_add_seconds(const struct gr_messages *messages, double *wait, double *exchange);
+void gr_halo_messages_add_seconds(const struct gr_messages *messages, double *wait, double *exchange);

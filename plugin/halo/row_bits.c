@@ -11,8 +11,8 @@
 /* Until widths are assigned. */
 enum { FIRST_BITS = 8 };
 
-int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
-                         struct gr_row_bits *b, graft_error *error)
+int32_t gr_halo_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
+                              struct gr_row_bits *b, graft_error *error)
 {
     GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
     GR_TRY(GR_NEW(context, b->widths.spread, rows[GR_SEND], error));
@@ -25,7 +25,7 @@ int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SID
         GR_TRY(GR_NEW(context, b->next[side], rows[side], error));
         GR_TRY(GR_NEW(context, b->weight[side], rows[side], error));
     }
-    gr_row_bits_reset(b, rows, n_ranks);
+    gr_halo_row_bits_reset(b, rows, n_ranks);
     return GRAFT_OK;
 }
 
@@ -50,14 +50,14 @@ static void add_epoch(struct gr_row_bits *b, int64_t rows_sent)
     clear_epoch(b, rows_sent);
 }
 
-void gr_row_bits_undo_epoch(struct gr_row_bits *b, const int64_t rows[GR_SIDES])
+void gr_halo_row_bits_undo_epoch(struct gr_row_bits *b, const int64_t rows[GR_SIDES])
 {
     if (!b->is_counting) return;
     clear_epoch(b, rows[GR_SEND]);
     b->counted_epoch = -1;
 }
 
-void gr_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
+void gr_halo_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
 {
     clear_sums(b, rows[GR_SEND]);
     for (int side = 0; side < GR_SIDES; side++) {
@@ -72,7 +72,7 @@ void gr_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int3
     b->expected_error = 0;
 }
 
-void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
+void gr_halo_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
 {
     for (int side = 0; side < GR_SIDES; side++) {
         gr_free(context, b->widths.bits[side]);
@@ -88,7 +88,7 @@ void gr_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
     *b = (struct gr_row_bits){ 0 };
 }
 
-int64_t gr_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
+int64_t gr_halo_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
 {
     const struct gr_row_widths *w = &b->widths;
     const uint64_t of_any = sizeof *w->bits[0] + sizeof *w->at[0] + sizeof *b->next[0] + sizeof *b->weight[0];
@@ -98,7 +98,7 @@ int64_t gr_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SID
            GR_SIDES * (int64_t)sizeof *w->at[0] + n_ranks * (int64_t)sizeof *b->flow;
 }
 
-void gr_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch)
+void gr_halo_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch)
 {
     for (int side = 0; side < GR_SIDES && b->has_next; side++) {
         uint8_t *const used = b->widths.bits[side];
@@ -106,7 +106,7 @@ void gr_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int6
         b->widths.bits[side] = b->next[side];
         b->next[side] = used;
     }
-    if (b->has_next || b->width != width) gr_row_widths_lay_out(&b->widths, rows, width);
+    if (b->has_next || b->width != width) gr_halo_row_widths_lay_out(&b->widths, rows, width);
     b->has_next = 0;
     b->width = width;
     if (!b->is_counting) clear_sums(b, rows[GR_SEND]);
@@ -123,8 +123,8 @@ static double number_at(const void *numbers, graft_dtype dtype, int64_t i)
     return dtype == GRAFT_F64 ? ((const double *)numbers)[i] : (double)((const float *)numbers)[i];
 }
 
-void gr_row_bits_weigh(struct gr_row_bits *b, const graft_csr *matrix, int has_values, graft_dtype dtype,
-                       const void *row_scale)
+void gr_halo_row_bits_weigh(struct gr_row_bits *b, const graft_csr *matrix, int has_values, graft_dtype dtype,
+                            const void *row_scale)
 {
     const void *const values = has_values ? matrix->values : NULL;
 
@@ -141,7 +141,7 @@ void gr_row_bits_weigh(struct gr_row_bits *b, const graft_csr *matrix, int has_v
     b->is_weighed = 1;
 }
 
-void gr_row_bits_weigh_mean(struct gr_row_bits *b, const struct gr_part *part, const int64_t rows[GR_SIDES])
+void gr_halo_row_bits_weigh_mean(struct gr_row_bits *b, const struct gr_part *part, const int64_t rows[GR_SIDES])
 {
     float *const weight = b->weight[GR_RECEIVE];
 

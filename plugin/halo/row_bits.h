@@ -30,29 +30,29 @@ struct gr_row_bits {
                                                 ranks */
 };
 
-/** Not collective. gr_row_bits_fini() is always required. \return OK; ERR_NOMEM. */
-int32_t gr_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
-                         struct gr_row_bits *bits, graft_error *error);
+/** Not collective. gr_halo_row_bits_fini() is always required. \return OK; ERR_NOMEM. */
+int32_t gr_halo_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
+                              struct gr_row_bits *bits, graft_error *error);
 /** Reset to the state after init(): no widths, ranges or weights. */
-void    gr_row_bits_reset(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
-void    gr_row_bits_fini(const graft_context *context, struct gr_row_bits *bits);
+void    gr_halo_row_bits_reset(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
+void    gr_halo_row_bits_fini(const graft_context *context, struct gr_row_bits *bits);
 
 /** Bytes that it holds. */
-int64_t gr_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
+int64_t gr_halo_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
 
 /** Begin an exchange of rows of `width` elements, with the last assigned widths. The first exchange after an assignment
  *  resets the sums of ranges and squares. Precondition: no exchange of this layer and direction is in flight. */
-void gr_row_bits_begin(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch);
+void gr_halo_row_bits_begin(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch);
 
 /** Remove the last epoch from the sums of ranges and squares, because it will be repeated. */
-void gr_row_bits_undo_epoch(struct gr_row_bits *bits, const int64_t rows[GR_SIDES]);
+void gr_halo_row_bits_undo_epoch(struct gr_row_bits *bits, const int64_t rows[GR_SIDES]);
 
 /** Compute the weights of received rows, unless they are known. A received row is multiplied by a column of a matrix,
  *  whose values are used or taken as 1, and the rows of the matrix by row_scale [n_rows] of type `dtype`, or NULL. For
  *  a maximum the weights are an upper bound. Allocates nothing. */
-void gr_row_bits_weigh(struct gr_row_bits *bits, const graft_csr *matrix, int has_values, graft_dtype dtype,
-                       const void *row_scale);
+void gr_halo_row_bits_weigh(struct gr_row_bits *bits, const graft_csr *matrix, int has_values, graft_dtype dtype,
+                            const void *row_scale);
 
 /** The same if each row of `part` is a mean of the rows of all its neighbours; or, with part NULL, if rows are added
  *  with weight 1. */
-void gr_row_bits_weigh_mean(struct gr_row_bits *bits, const struct gr_part *part, const int64_t rows[GR_SIDES]);
+void gr_halo_row_bits_weigh_mean(struct gr_row_bits *bits, const struct gr_part *part, const int64_t rows[GR_SIDES]);

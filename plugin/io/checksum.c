@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t gr_checksum_blocks(const struct gr_tensor *t)
+int64_t gr_io_checksum_blocks(const struct gr_tensor *t)
 {
     return (t->end - t->begin + GR_CHECKSUM_BLOCK - 1) / GR_CHECKSUM_BLOCK;
 }
 
-int64_t gr_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name)
+int64_t gr_io_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name)
 {
     int64_t place = 0;
 
     for (int32_t i = 0; i < count; i++)
-        if (name == NULL || strcmp(tensors[i].name, name) < 0) place += gr_checksum_blocks(&tensors[i]);
+        if (name == NULL || strcmp(tensors[i].name, name) < 0) place += gr_io_checksum_blocks(&tensors[i]);
     return GR_CHECKSUM_DIGITS * place;
 }
 
-void gr_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc)
+void gr_io_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc)
 {
     char text[GR_CHECKSUM_DIGITS + 1];
 
@@ -43,11 +43,11 @@ static uint32_t crc_of_tensor(const struct gr_tensor *t)
     for (int32_t d = 0; d < t->n_dims; d++)
         used += snprintf(shape + used, sizeof shape - (size_t)used, "%s%lld", d > 0 ? "," : "", (long long)t->shape[d]);
     snprintf(shape + used, sizeof shape - (size_t)used, "]");
-    return crc_of_text(crc_of_text(crc_of_text(0, t->name), gr_tensor_type_name(t->dtype)), shape);
+    return crc_of_text(crc_of_text(crc_of_text(0, t->name), gr_io_tensor_type_name(t->dtype)), shape);
 }
 
-uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
-                            int32_t n_pairs)
+uint32_t gr_io_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                               int32_t n_pairs)
 {
     uint32_t sum = 0;
 
@@ -64,7 +64,8 @@ static int32_t check_header_sum(const struct gr_tensors *header, const char *sho
 {
     char found[GR_CHECKSUM_DIGITS + 1] = "";
 
-    gr_checksum_write(found, gr_checksum_header(header->tensors, header->n_tensors, header->pairs, header->n_pairs));
+    gr_io_checksum_write(found,
+                         gr_io_checksum_header(header->tensors, header->n_tensors, header->pairs, header->n_pairs));
     if (strcmp(found, expected) != 0)
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "'%s' is damaged: its header, from byte %d to byte %lld, has checksum %s, but '%s' in the "
@@ -78,10 +79,10 @@ static int32_t check_header_sum(const struct gr_tensors *header, const char *sho
                    shown, (long long)header->not_canonical);
 }
 
-int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error)
+int32_t gr_io_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error)
 {
-    const char *of_tensors = gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
-    const char *of_header = gr_tensors_value(header, GR_CHECKSUM_OF_HEADER);
+    const char *of_tensors = gr_io_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
+    const char *of_header = gr_io_tensors_value(header, GR_CHECKSUM_OF_HEADER);
     const int   others = GR_TENSOR_PAIRS_MAX - 2;
     int64_t     digits;
 
@@ -96,7 +97,7 @@ int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, gr
                        shown, GR_TENSOR_PREFIX, of_header == NULL ? GR_CHECKSUM_OF_TENSORS : GR_CHECKSUM_OF_HEADER,
                        of_header == NULL ? GR_CHECKSUM_OF_HEADER : GR_CHECKSUM_OF_TENSORS);
     if (check_header_sum(header, shown, of_header, error) < 0) return GRAFT_ERR_FORMAT;
-    digits = gr_checksum_place(header->tensors, header->n_tensors, NULL);
+    digits = gr_io_checksum_place(header->tensors, header->n_tensors, NULL);
     if ((int64_t)strlen(of_tensors) == digits) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': '%s' in the metadata has %zu digits, expected %lld", shown,
                    GR_CHECKSUM_OF_TENSORS, strlen(of_tensors), (long long)digits);

@@ -11,15 +11,15 @@
 enum { GR_CHECKSUM_DIGITS = 8, GR_CHECKSUM_BLOCK = 1 << 20 };
 
 /** The number of blocks of a tensor. */
-int64_t gr_checksum_blocks(const struct gr_tensor *tensor);
+int64_t gr_io_checksum_blocks(const struct gr_tensor *tensor);
 /** The offset of the digits of a tensor, after the digits of all tensors with smaller names (strcmp). name=NULL: the
  *  end of all digits. */
-int64_t gr_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);
-void    gr_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc);
+int64_t gr_io_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);
+void    gr_io_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc);
 
 /** The checksum of a header: of all texts but GR_CHECKSUM_OF_HEADER, and of names, types and shapes, in any order. */
-uint32_t gr_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
-                            int32_t n_pairs);
+uint32_t gr_io_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                               int32_t n_pairs);
 
 /** Whether a header has both checksums and is right, or has none. \return OK; ERR_FORMAT. */
-int32_t gr_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error);
+int32_t gr_io_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error);

@@ -1,5 +1,5 @@
 /* The contents of a data set, part by part, for the slice of vertices of this rank. Each function allocates memory in
- * *data, fills it from a file that gr_folder_open() has opened, and checks every value; gr_data_close() frees it.
+ * *data, fills it from a file that gr_io_folder_open() has opened, and checks every value; gr_io_data_close() frees it.
  * [collective] All ranks return the same code.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
@@ -25,25 +25,25 @@ struct graft_data {
 
 /** The edges in this rank's range of edges.npy, also their numbers if they are `numbered`. Agrees on the number of
  *  vertices: if no file states it, the largest vertex + 1. */
-int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
-                      struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error);
+int32_t gr_io_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
+                         struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error);
 
 /** Read the edges of a Matrix Market file: coordinate; real, integer or pattern; general or symmetric (both directions
  *  are returned); square. Each rank reads the lines that begin in an equal range of bytes. vertices->count < 0 becomes
  *  the number the file states; else the file must state the same. */
-int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
-                    struct gr_coo *coo, graft_error *error);
+int32_t gr_io_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
+                       struct gr_coo *coo, graft_error *error);
 
 /* Parts that the folder does not have are skipped. */
 /** The features of the edges of data->graph. `edges` has the edges of the slice with their numbers, in the order of the
  *  file. */
-int32_t gr_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
-                              const struct gr_coo *edges, graft_data *data, graft_error *error);
-int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+int32_t gr_io_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
+                                 const struct gr_coo *edges, graft_data *data, graft_error *error);
+int32_t gr_io_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                            graft_error *error);
+int32_t gr_io_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                          graft_error *error);
+int32_t gr_io_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                                 graft_error *error);
+int32_t gr_io_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                          graft_error *error);
-int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                       graft_error *error);
-int32_t gr_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                              graft_error *error);
-int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                      graft_error *error);

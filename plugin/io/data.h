@@ -6,11 +6,11 @@
 #include "graft_transport.h"
 
 /** See graft_data.open(). `maps`: dense features are mapped, not read, if that is possible. */
-int32_t gr_data_open(graft_context *context, const char *path, int maps, graft_data **data, graft_error *error);
+int32_t gr_io_data_open(graft_context *context, const char *path, int maps, graft_data **data, graft_error *error);
 
 /** See graft_data.open_slice(). path and data may be NULL on some ranks, which all ranks then report. */
-int32_t gr_data_open_slice(graft_context *context, const graft_transport *transport, const char *path, int maps,
-                           graft_data **data, graft_error *error);
+int32_t gr_io_data_open_slice(graft_context *context, const graft_transport *transport, const char *path, int maps,
+                              graft_data **data, graft_error *error);
 
-const graft_dataset *gr_data_view(const graft_data *data);
-void                 gr_data_close(graft_context *context, graft_data *data);
+const graft_dataset *gr_io_data_view(const graft_data *data);
+void                 gr_io_data_close(graft_context *context, graft_data *data);

@@ -25,7 +25,7 @@ static int32_t row_of_file(struct file_rows *r, int64_t number, const float **ro
     if (number < r->first || number >= r->first + r->count) {
         r->first = number + 1 > r->most ? number + 1 - r->most : 0;
         r->count = number + 1 - r->first;
-        GR_TRY(gr_npy_read(&r->part->file, &r->part->npy, r->first * r->width, r->count * r->width, r->at, error));
+        GR_TRY(gr_io_npy_read(&r->part->file, &r->part->npy, r->first * r->width, r->count * r->width, r->at, error));
     }
     *row = r->at + (number - r->first) * r->width;
     bad = gr_first_not_finite(*row, r->width);
@@ -76,12 +76,12 @@ done:
     return rc;
 }
 
-int32_t gr_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
-                              const struct gr_coo *edges, graft_data *data, graft_error *error)
+int32_t gr_io_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
+                                 const struct gr_coo *edges, graft_data *data, graft_error *error)
 {
     int32_t rc;
 
-    if (!gr_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
     rc = read_edge_rows(reading->context, &folder->part[GR_PART_EDGE_FEATURES], edges, data, error);
     return gr_comm_agree(reading->comm, rc, error);
 }

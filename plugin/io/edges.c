@@ -43,10 +43,10 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
                                const struct gr_vertices *vertices, struct gr_coo *coo, int64_t *largest,
                                graft_error *error)
 {
-    const int64_t first = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank);
-    const int64_t count = gr_reading_share(reading, part->npy.shape[1], reading->comm->rank + 1) - first;
+    const int64_t first = gr_io_reading_share(reading, part->npy.shape[1], reading->comm->rank);
+    const int64_t count = gr_io_reading_share(reading, part->npy.shape[1], reading->comm->rank + 1) - first;
 
-    GR_TRY(gr_coo_init(reading->context, coo, count, 0, error));
+    GR_TRY(gr_csr_coo_init(reading->context, coo, count, 0, error));
     if (numbered) GR_TRY(GR_NEW(reading->context, coo->number, count, error));
     for (int64_t i = 0; i < count && numbered; i++) coo->number[i] = first + i;
     /* the destination gathers from the source */
@@ -54,8 +54,8 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
     return read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error);
 }
 
-int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
-                      struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error)
+int32_t gr_io_edges_read(const struct gr_reading *reading, const struct gr_part_file *part, int numbered,
+                         struct gr_vertices *vertices, struct gr_coo *coo, graft_error *error)
 {
     struct gr_coo made = { 0 };
     int64_t       largest = -1;
@@ -64,12 +64,13 @@ int32_t gr_edges_read(const struct gr_reading *reading, const struct gr_part_fil
     GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     GR_TRY_DONE(gr_comm_max(reading->comm, &largest, 1, error));
     if (vertices->count < 0)
-        GR_TRY_DONE(gr_comm_agree(reading->comm, gr_vertices_named(vertices, &part->file, largest + 1, error), error));
+        GR_TRY_DONE(
+            gr_comm_agree(reading->comm, gr_io_vertices_agree_named(vertices, &part->file, largest + 1, error), error));
     made.n_rows = made.n_cols = vertices->count;
     GR_ASSERT(vertices->count > largest);
     *coo = made;
     made = (struct gr_coo){ 0 };
 done:
-    gr_coo_fini(reading->context, &made);
+    gr_csr_coo_fini(reading->context, &made);
     return rc;
 }

@@ -43,8 +43,8 @@ static int32_t read_scales(const graft_context *context, const struct gr_folder 
     if (data->dense.dtype != GRAFT_U8) return GRAFT_OK;
     GR_TRY(GR_NEW(context, data->feature_scale, data->dense.n_cols, error));
     GR_TRY(GR_NEW(context, data->feature_zero, data->dense.n_cols, error));
-    GR_TRY(gr_npy_read(&scale->file, &scale->npy, 0, data->dense.n_cols, data->feature_scale, error));
-    GR_TRY(gr_npy_read(&zero->file, &zero->npy, 0, data->dense.n_cols, data->feature_zero, error));
+    GR_TRY(gr_io_npy_read(&scale->file, &scale->npy, 0, data->dense.n_cols, data->feature_scale, error));
+    GR_TRY(gr_io_npy_read(&zero->file, &zero->npy, 0, data->dense.n_cols, data->feature_zero, error));
     data->set.feature_scale = data->feature_scale;
     data->set.feature_zero = data->feature_zero;
     return GRAFT_OK;
@@ -59,7 +59,7 @@ static int32_t read_rows(const graft_context *context, const struct gr_part_file
 
     GR_TRY(GR_NEW(context, elements, n * width * part->npy.item_bytes, error));
     data->dense.data = elements;
-    GR_TRY(gr_npy_read(&part->file, &part->npy, first * width, n * width, elements, error));
+    GR_TRY(gr_io_npy_read(&part->file, &part->npy, first * width, n * width, elements, error));
     bad = find_not_finite(&data->dense, n * width);
     if (bad == n * width) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': row %lld, column %lld is %g, expected a finite number",
@@ -87,7 +87,7 @@ static int32_t check_pointers(const struct gr_folder *folder, const struct gr_cs
     const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR], *indices = &folder->part[GR_PART_INDICES];
     const int64_t              entries = indices->npy.count;
     int64_t                    end;
-    int32_t                    rc = gr_npy_read(&indptr->file, &indptr->npy, indptr->npy.count - 1, 1, &end, error);
+    int32_t                    rc = gr_io_npy_read(&indptr->file, &indptr->npy, indptr->npy.count - 1, 1, &end, error);
 
     if (rc < 0) return rc;
     if (end != entries) {
@@ -112,7 +112,7 @@ static int32_t read_pointers(const graft_context *context, const struct gr_folde
                                 .index_type = GRAFT_I32,
                                 .value_type = GRAFT_F32,
                                 .row_ptr = sparse->row_ptr };
-    GR_TRY(gr_npy_read(&indptr->file, &indptr->npy, first, n + 1, sparse->row_ptr, error));
+    GR_TRY(gr_io_npy_read(&indptr->file, &indptr->npy, first, n + 1, sparse->row_ptr, error));
     return check_pointers(folder, sparse, first, name, error);
 }
 
@@ -132,8 +132,8 @@ static int32_t read_sparse(const graft_context *context, const struct gr_folder 
     sparse->view.col_idx = sparse->col_idx = col_idx;
     GR_TRY_DONE(GR_NEW(context, value, count, error));
     sparse->view.values = sparse->values = value;
-    GR_TRY_DONE(gr_npy_read(&indices->file, &indices->npy, begin, count, col_idx, error));
-    GR_TRY_DONE(gr_npy_read(&values->file, &values->npy, begin, count, value, error));
+    GR_TRY_DONE(gr_io_npy_read(&indices->file, &indices->npy, begin, count, col_idx, error));
+    GR_TRY_DONE(gr_io_npy_read(&values->file, &values->npy, begin, count, value, error));
     GR_TRY_DONE(gr_csr_check_entries(&sparse->view, name, data->set.first_vertex, begin, 1, error));
     data->set.sparse_features = &sparse->view;
     data->set.n_features = folder->n_sparse_features;
@@ -141,18 +141,18 @@ done:
     return rc;
 }
 
-int32_t gr_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                         graft_error *error)
+int32_t gr_io_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                            graft_error *error)
 {
     const graft_context *context = reading->context;
     char                 name[GR_FILE_NAME];
     int32_t              rc = GRAFT_OK;
 
-    if (gr_folder_has(folder, GR_PART_FEATURES)) {
+    if (gr_io_folder_has(folder, GR_PART_FEATURES)) {
         rc = read_dense(reading, folder, data, error);
         GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     }
-    if (gr_folder_has(folder, GR_PART_INDPTR)) {
+    if (gr_io_folder_has(folder, GR_PART_INDPTR)) {
         gr_file_show(name, folder->path, "features_csr_*.npy");
         rc = read_pointers(context, folder, data, name, error);
         GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));

@@ -36,7 +36,8 @@ static const struct {
 
 enum { UNBACKED_MAX = 1 << 24, UNBACKED_PER_BYTE = 16 };
 
-int32_t gr_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error)
+int32_t gr_io_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
+                             graft_error *error)
 {
     GR_ASSERT(count >= 0);
     if (count > INT32_MAX) {
@@ -54,7 +55,8 @@ int32_t gr_vertices_agree(struct gr_vertices *vertices, const struct gr_file *fi
     return GRAFT_OK;
 }
 
-int32_t gr_vertices_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error)
+int32_t gr_io_vertices_agree_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
+                                   graft_error *error)
 {
     if (vertices->count < 0 && count > UNBACKED_MAX && count / UNBACKED_PER_BYTE > file->size && count <= INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_FORMAT,
@@ -62,7 +64,7 @@ int32_t gr_vertices_named(struct gr_vertices *vertices, const struct gr_file *fi
                        "accepted only if features.npy or labels.npy has a row for each",
                        file->name, (long long)count, (long long)file->size, UNBACKED_MAX, UNBACKED_PER_BYTE);
     }
-    return gr_vertices_agree(vertices, file, count, error);
+    return gr_io_vertices_agree(vertices, file, count, error);
 }
 
 /* A dangling link counts as existing, so that a part is not skipped because a disk is missing. */
@@ -94,31 +96,31 @@ static int32_t check_presence(const struct gr_folder *folder, graft_error *error
     int  sparse = 0, missing = 0;
 
     gr_file_show(shown, folder->path, NULL);
-    if (!gr_folder_has(folder, GR_PART_EDGES) && !gr_folder_has(folder, GR_PART_GRAPH)) {
+    if (!gr_io_folder_has(folder, GR_PART_EDGES) && !gr_io_folder_has(folder, GR_PART_GRAPH)) {
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "folder '%s' has no graph: neither edges.npy nor graph.mtx is in it",
                        shown);
     }
-    if (gr_folder_has(folder, GR_PART_EDGES) && gr_folder_has(folder, GR_PART_GRAPH)) {
+    if (gr_io_folder_has(folder, GR_PART_EDGES) && gr_io_folder_has(folder, GR_PART_GRAPH)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has two graphs, edges.npy and graph.mtx; expected one",
                        shown);
     }
-    if (gr_folder_has(folder, GR_PART_EDGE_FEATURES) && !gr_folder_has(folder, GR_PART_EDGES)) {
+    if (gr_io_folder_has(folder, GR_PART_EDGE_FEATURES) && !gr_io_folder_has(folder, GR_PART_EDGES)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has %s but no %s, whose edges have its rows", shown,
                        parts[GR_PART_EDGE_FEATURES].name, parts[GR_PART_EDGES].name);
     }
     for (int i = GR_PART_INDPTR; i <= GR_PART_SHAPE; i++) {
-        if (gr_folder_has(folder, i)) sparse = i;
+        if (gr_io_folder_has(folder, i)) sparse = i;
         else missing = i;
     }
     if (sparse && missing) {
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "folder '%s' has %s but no %s", shown, parts[sparse].name,
                        parts[missing].name);
     }
-    if (sparse && gr_folder_has(folder, GR_PART_FEATURES)) {
+    if (sparse && gr_io_folder_has(folder, GR_PART_FEATURES)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has features twice, dense in %s and sparse in %s", shown,
                        parts[GR_PART_FEATURES].name, parts[sparse].name);
     }
-    if (gr_folder_has(folder, GR_PART_LABELS) && gr_folder_has(folder, GR_PART_TARGETS)) {
+    if (gr_io_folder_has(folder, GR_PART_LABELS) && gr_io_folder_has(folder, GR_PART_TARGETS)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "folder '%s' has %s and %s; expected classes or numbers to learn",
                        shown, parts[GR_PART_LABELS].name, parts[GR_PART_TARGETS].name);
     }
@@ -132,7 +134,7 @@ static int32_t read_headers(struct gr_folder *folder, graft_error *error)
         int32_t              rc;
 
         if (i == GR_PART_GRAPH || part->file.fd < 0) continue;
-        rc = gr_npy_begin(&part->file, &parts[i].form, &part->npy, error);
+        rc = gr_io_npy_begin(&part->file, &parts[i].form, &part->npy, error);
         if (rc < 0) return rc;
     }
     return GRAFT_OK;
@@ -151,7 +153,7 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected 2: vertices and features",
                        shape->file.name, (long long)shape->npy.count);
     }
-    rc = gr_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error);
+    rc = gr_io_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error);
     if (rc < 0) return rc;
     if (n_d[0] < 0 || n_d[0] != indptr->npy.count - 1) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected one more than the %lld rows of '%s'",
@@ -166,21 +168,21 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
                        (long long)indices->npy.count, values->file.name, (long long)values->npy.count);
     }
     folder->n_sparse_features = n_d[1];
-    return gr_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
+    return gr_io_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
 }
 
 /* Features of 8 bits have a scale and a zero for each column. */
 static int32_t check_scales(const struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *features = &folder->part[GR_PART_FEATURES];
-    const int                  has_bytes = gr_folder_has(folder, GR_PART_FEATURES) && features->npy.dtype == GRAFT_U8;
-    char                       shown[GR_FILE_NAME];
+    const int has_bytes = gr_io_folder_has(folder, GR_PART_FEATURES) && features->npy.dtype == GRAFT_U8;
+    char      shown[GR_FILE_NAME];
 
     gr_file_show(shown, folder->path, NULL);
     for (int i = GR_PART_FEATURE_SCALE; i <= GR_PART_FEATURE_ZERO; i++) {
         const struct gr_part_file *part = &folder->part[i];
 
-        if (gr_folder_has(folder, i) != has_bytes)
+        if (gr_io_folder_has(folder, i) != has_bytes)
             return gr_fail(error, has_bytes ? GRAFT_ERR_NOT_FOUND : GRAFT_ERR_FORMAT,
                            has_bytes ? "folder '%s' has %s of uint8 but no %s"
                                      : "folder '%s' has no %s of uint8, but has %s",
@@ -198,12 +200,12 @@ static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_er
 {
     const struct gr_part_file *part = &folder->part[which];
 
-    if (!gr_folder_has(folder, which)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, which)) return GRAFT_OK;
     if (part->npy.n_dims == 2 && (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
                        (long long)part->npy.shape[1], INT32_MAX);
     }
-    return gr_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
+    return gr_io_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
 /* Edge features have a row for each edge. */
@@ -211,7 +213,7 @@ static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *erro
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES], *part = &folder->part[GR_PART_EDGE_FEATURES];
 
-    if (!gr_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
     if (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
                        (long long)part->npy.shape[1], INT32_MAX);
@@ -224,14 +226,14 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES];
 
-    if (gr_folder_has(folder, GR_PART_EDGES) && edges->npy.shape[0] != 2) {
+    if (gr_io_folder_has(folder, GR_PART_EDGES) && edges->npy.shape[0] != 2) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, expected 2: sources and destinations",
                        edges->file.name, (long long)edges->npy.shape[0]);
     }
     GR_TRY(check_edge_rows(folder, error));
     GR_TRY(check_rows(folder, GR_PART_FEATURES, error));
     GR_TRY(check_scales(folder, error));
-    if (gr_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
+    if (gr_io_folder_has(folder, GR_PART_SHAPE)) GR_TRY(check_sparse(folder, error));
     GR_TRY(check_rows(folder, GR_PART_LABELS, error));
     GR_TRY(check_rows(folder, GR_PART_TARGETS, error));
     return check_rows(folder, GR_PART_SPLIT, error);
@@ -254,7 +256,7 @@ static int32_t open_single_file(struct gr_folder *folder, graft_error *error)
     return gr_file_open(&folder->part[GR_PART_GRAPH].file, AT_FDCWD, folder->path, shown, error);
 }
 
-int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error)
+int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_error *error)
 {
     int     fd;
     int32_t rc;
@@ -305,13 +307,13 @@ static int32_t folder_digests(const struct gr_folder *folder, const graft_contex
 
     GR_TRY_DONE(GR_NEW(context, block, BLOCK, error));
     for (int i = 0; i < GR_PART_COUNT; i++)
-        if (gr_folder_has(folder, i)) GR_TRY_DONE(file_digest(&folder->part[i].file, block, &crc[i], error));
+        if (gr_io_folder_has(folder, i)) GR_TRY_DONE(file_digest(&folder->part[i].file, block, &crc[i], error));
 done:
     gr_free(context, block);
     return rc;
 }
 
-int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
+int32_t gr_io_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error)
 {
     char        names[2 * GR_PART_COUNT][64];
     const char *name[2 * GR_PART_COUNT + 1];
@@ -324,7 +326,7 @@ int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, 
         snprintf(names[GR_PART_COUNT + i], sizeof names[0], "the contents of %s (by CRC32C)", parts[i].name);
         name[i] = names[i];
         name[GR_PART_COUNT + 1 + i] = names[GR_PART_COUNT + i];
-        value[i] = gr_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
+        value[i] = gr_io_folder_has(folder, i) ? (uint64_t)folder->part[i].file.size : UINT64_MAX;
     }
     name[GR_PART_COUNT] = "the number of vertices";
     value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
@@ -333,7 +335,7 @@ int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, 
     return gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
 }
 
-void gr_folder_close(struct gr_folder *folder)
+void gr_io_folder_close(struct gr_folder *folder)
 {
     for (int i = 0; i < GR_PART_COUNT; i++) gr_file_close(&folder->part[i].file);
 }

@@ -42,24 +42,26 @@ struct gr_folder {
 
 /** Open the files of `path`, and check them without reading the data: there is one graph, and no part is incomplete or
  *  exists twice; types, shapes and lengths; the number of vertices. A Matrix Market file counts as a folder with only
- *  graph.mtx. gr_folder_close() is required also after a failure. */
-int32_t gr_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
-void    gr_folder_close(struct gr_folder *folder);
+ *  graph.mtx. gr_io_folder_close() is required also after a failure. */
+int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
+void    gr_io_folder_close(struct gr_folder *folder);
 
 /** `file` states `count` vertices. \return OK; ERR_FORMAT (another file states another number; more than INT32_MAX) */
-int32_t gr_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error);
+int32_t gr_io_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
+                             graft_error *error);
 
 /** A graph in `file` has vertices up to count - 1. If no other file has a row for each vertex, count may be at most
  *  2^24, or 16 for each byte of `file`, so that a few bytes cannot make the library allocate gigabytes. Else as
- *  gr_vertices_agree(). */
-int32_t gr_vertices_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count, graft_error *error);
+ *  gr_io_vertices_agree(). */
+int32_t gr_io_vertices_agree_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
+                                   graft_error *error);
 
 /** Whether all ranks have the same files: sizes, number of vertices, and CRCs (of samples of large files). [collective]
  *  \return OK; ERR_ARG (what differs, and the values of two ranks); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all
  *  ranks. */
-int32_t gr_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error);
+int32_t gr_io_folder_compare(const struct gr_folder *folder, struct gr_comm *comm, graft_error *error);
 
-static inline int gr_folder_has(const struct gr_folder *folder, enum gr_part part)
+static inline int gr_io_folder_has(const struct gr_folder *folder, enum gr_part part)
 {
     return folder->part[part].file.fd >= 0;
 }

@@ -17,7 +17,7 @@ static int32_t read_labels(const graft_context *context, const struct gr_part_fi
     int32_t       rc;
 
     GR_TRY_DONE(GR_NEW(context, data->labels, n, error));
-    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first, n, data->labels, error));
+    GR_TRY_DONE(gr_io_npy_read(&part->file, &part->npy, first, n, data->labels, error));
     for (int64_t i = 0; i < n; i++) {
         const int32_t label = data->labels[i];
 
@@ -43,7 +43,7 @@ static int32_t read_bytes(const graft_context *context, const struct gr_part_fil
     int32_t       rc;
 
     GR_TRY_DONE(GR_NEW(context, made, count, error));
-    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first * width, count, made, error));
+    GR_TRY_DONE(gr_io_npy_read(&part->file, &part->npy, first * width, count, made, error));
     for (int64_t i = 0; i < count; i++) {
         if (made[i] <= high) continue;
         rc = gr_fail(error, GRAFT_ERR_FORMAT, "'%s': vertex %lld, column %lld is %d, expected %s", part->file.name,
@@ -120,13 +120,13 @@ static int32_t check_classes(const struct gr_reading *reading, const struct gr_p
     return warn_of_empty_classes(reading, part, data, vertex, error);
 }
 
-int32_t gr_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                       graft_error *error)
+int32_t gr_io_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                          graft_error *error)
 {
     const struct gr_part_file *part = &folder->part[GR_PART_LABELS];
     int32_t                    rc;
 
-    if (!gr_folder_has(folder, GR_PART_LABELS)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, GR_PART_LABELS)) return GRAFT_OK;
     if (part->npy.dtype == GRAFT_I32) rc = read_labels(reading->context, part, data, error);
     else rc = read_targets(reading->context, part, data, error);
     GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
@@ -146,7 +146,7 @@ static int32_t read_float_targets(const graft_context *context, const struct gr_
     int32_t       rc;
 
     GR_TRY_DONE(GR_NEW(context, values, n * width, error));
-    GR_TRY_DONE(gr_npy_read(&part->file, &part->npy, first * width, n * width, values, error));
+    GR_TRY_DONE(gr_io_npy_read(&part->file, &part->npy, first * width, n * width, values, error));
     for (int64_t i = 0; i < n * width; i++) {
         if (!isinf(values[i])) continue;
         rc = gr_fail(error, GRAFT_ERR_FORMAT,
@@ -163,22 +163,22 @@ done:
     return rc;
 }
 
-int32_t gr_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                              graft_error *error)
+int32_t gr_io_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                                 graft_error *error)
 {
     int32_t rc;
 
-    if (!gr_folder_has(folder, GR_PART_TARGETS)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, GR_PART_TARGETS)) return GRAFT_OK;
     rc = read_float_targets(reading->context, &folder->part[GR_PART_TARGETS], data, error);
     return gr_comm_agree(reading->comm, rc, error);
 }
 
-int32_t gr_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                      graft_error *error)
+int32_t gr_io_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                         graft_error *error)
 {
     int32_t rc;
 
-    if (!gr_folder_has(folder, GR_PART_SPLIT)) return GRAFT_OK;
+    if (!gr_io_folder_has(folder, GR_PART_SPLIT)) return GRAFT_OK;
     rc = read_bytes(reading->context, &folder->part[GR_PART_SPLIT], data, GRAFT_SPLIT_TEST,
                     "0 (none), 1 (training), 2 (validation) or 3 (test)", &data->split, error);
     data->set.split = data->split;

@@ -310,15 +310,15 @@ static int32_t take_range(const struct gr_reading *reading, struct stream *strea
 {
     const int64_t behind = stream_position(stream), bytes = stream->file->size - behind;
     const int32_t rank = reading->comm->rank;
-    const int64_t begin = behind + gr_reading_share(reading, bytes, rank);
-    const int64_t end = behind + gr_reading_share(reading, bytes, rank + 1);
+    const int64_t begin = behind + gr_io_reading_share(reading, bytes, rank);
+    const int64_t end = behind + gr_io_reading_share(reading, bytes, rank + 1);
     int64_t       lines, before, total;
     int32_t       rc = GRAFT_OK;
 
     *most = header->entries;
     if (reading->comm->n_ranks == 1) return GRAFT_OK;
     GR_TRY_DONE(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
-    GR_TRY_DONE(gr_reading_before(reading, lines, &before, &total, stream->error));
+    GR_TRY_DONE(gr_io_reading_before(reading, lines, &before, &total, stream->error));
     stream_seek(stream, begin, stream->line + before);
     stream->stop = end;
     if (rank > 0) skip_line(stream);
@@ -343,7 +343,7 @@ static int32_t check_number(const struct gr_reading *reading, struct stream *str
                             const struct stream *start, int64_t count, int32_t rc, struct gr_coo *coo)
 {
     int64_t       before, total, most;
-    const int32_t told = gr_reading_before(reading, count, &before, &total, stream->error);
+    const int32_t told = gr_io_reading_before(reading, count, &before, &total, stream->error);
 
     if (told < 0) return told;
     most = header->entries > before ? header->entries - before : 0;
@@ -367,7 +367,7 @@ static int32_t read_mtx_range(const struct gr_reading *reading, struct stream *s
 
     GR_TRY(take_range(reading, stream, header, &most));
     start = *stream;
-    rc = gr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
+    rc = gr_csr_coo_init(reading->context, coo, most * (1 + header->symmetric), header->weighted, stream->error);
     coo->count = 0;
     if (rc == GRAFT_OK) rc = read_mtx_entries(stream, header, most, coo, &count);
     malformed = rc == GRAFT_ERR_FORMAT ? rc : GRAFT_OK;
@@ -375,8 +375,8 @@ static int32_t read_mtx_range(const struct gr_reading *reading, struct stream *s
     return check_number(reading, stream, header, &start, count, malformed, coo);
 }
 
-int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
-                    struct gr_coo *coo, graft_error *error)
+int32_t gr_io_mtx_read(const struct gr_reading *reading, const struct gr_file *file, struct gr_vertices *vertices,
+                       struct gr_coo *coo, graft_error *error)
 {
     static const char *const names[] = { "the number of vertices", "the number of entries", "values", "symmetry" };
     struct stream            stream = { .file = file, .error = error, .stop = file->size, .line = 1 };
@@ -386,7 +386,7 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
 
     if (rc == GRAFT_OK) rc = read_banner(&stream, &header);
     if (rc == GRAFT_OK) rc = read_sizes(&stream, &header);
-    if (rc == GRAFT_OK) rc = gr_vertices_named(vertices, file, header.n, error);
+    if (rc == GRAFT_OK) rc = gr_io_vertices_agree_named(vertices, file, header.n, error);
     GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     GR_TRY_DONE(gr_comm_compare(reading->comm, names,
                                 (const uint64_t[]){ (uint64_t)header.n, (uint64_t)header.entries,
@@ -397,7 +397,7 @@ int32_t gr_mtx_read(const struct gr_reading *reading, const struct gr_file *file
     *coo = made;
     memset(&made, 0, sizeof made);
 done:
-    gr_coo_fini(reading->context, &made);
+    gr_csr_coo_fini(reading->context, &made);
     gr_free(reading->context, stream.buffer);
     return rc;
 }

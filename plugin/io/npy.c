@@ -265,7 +265,8 @@ static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t
     return GRAFT_OK;
 }
 
-int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy, graft_error *error)
+int32_t gr_io_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
+                        graft_error *error)
 {
     char          text[HEADER_MAX];
     struct gr_npy read = { 0 };
@@ -282,8 +283,8 @@ done:
     return rc;
 }
 
-int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
-                    graft_error *error)
+int32_t gr_io_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
+                       graft_error *error)
 {
     GR_ASSERT(first >= 0 && count >= 0 && first + count <= npy->count);
     return gr_file_read(file, npy->offset + first * npy->item_bytes, to, count * npy->item_bytes, error);

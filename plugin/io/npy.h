@@ -27,9 +27,9 @@ struct gr_npy_form {
 
 /** Read and check the header. \return OK; ERR_FORMAT (also if the length of the file is not exactly what type and shape
  *  require); ERR_IO */
-int32_t gr_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
-                     graft_error *error);
+int32_t gr_io_npy_begin(const struct gr_file *file, const struct gr_npy_form *form, struct gr_npy *npy,
+                        graft_error *error);
 
 /** Read elements first .. first + count - 1. */
-int32_t gr_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
-                    graft_error *error);
+int32_t gr_io_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,
+                       graft_error *error);

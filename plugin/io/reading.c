@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-int32_t gr_reading_init(struct gr_reading *reading, struct gr_comm *comm, graft_error *error)
+int32_t gr_io_reading_init(struct gr_reading *reading, struct gr_comm *comm, graft_error *error)
 {
     const int64_t n = comm->n_ranks + 1;
     int32_t       rc;
@@ -20,22 +20,22 @@ done:
     return gr_comm_agree(comm, rc, error);
 }
 
-void gr_reading_fini(struct gr_reading *reading)
+void gr_io_reading_fini(struct gr_reading *reading)
 {
     if (reading->comm == NULL) return;
     gr_free(reading->context, reading->first);
     gr_free(reading->context, reading->scratch);
 }
 
-int64_t gr_reading_share(const struct gr_reading *reading, int64_t count, int32_t p)
+int64_t gr_io_reading_share(const struct gr_reading *reading, int64_t count, int32_t p)
 {
     const int64_t each = count / reading->comm->n_ranks, rest = count % reading->comm->n_ranks;
 
     return p * each + (p < rest ? p : rest);
 }
 
-int32_t gr_reading_before(const struct gr_reading *reading, int64_t mine, int64_t *before, int64_t *total,
-                          graft_error *error)
+int32_t gr_io_reading_before(const struct gr_reading *reading, int64_t mine, int64_t *before, int64_t *total,
+                             graft_error *error)
 {
     const struct gr_comm *comm = reading->comm;
     const int32_t         rc = gr_comm_allgather(reading->comm, &mine, sizeof mine, reading->scratch, error);
@@ -68,7 +68,8 @@ static void cut_slices(struct gr_reading *reading, const double *bytes, int64_t 
     reading->first[n_ranks] = n;
 }
 
-int32_t gr_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, double vertex_bytes, graft_error *error)
+int32_t gr_io_reading_choose(struct gr_reading *reading, const struct gr_coo *coo, double vertex_bytes,
+                             graft_error *error)
 {
     struct gr_comm *comm = reading->comm;
     const int64_t   n = coo->n_rows, most = (int64_t)BLOCKS_PER_RANK * comm->n_ranks;
@@ -113,17 +114,17 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
     int32_t         rc;
 
     rc = GR_NEW(reading->context, packed, coo->count * bytes, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_route_n_in(route) * bytes, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(reading->context, received, gr_comm_route_n_in(route) * bytes, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++)
-        memcpy(packed + bytes * gr_route_take(route, rank_of_vertex(reading, coo->row[i]), 1),
+        memcpy(packed + bytes * gr_comm_route_take(route, rank_of_vertex(reading, coo->row[i]), 1),
                (const char *)*array + bytes * i, (uint64_t)bytes);
-    gr_route_rewind(route);
+    gr_comm_route_rewind(route);
     if (*array != coo->row) { /* the rows give the destination of each edge until the last array is packed */
         gr_free(reading->context, *array);
         *array = NULL;
     }
-    GR_TRY_DONE(gr_route_send(route, packed, received, bytes, error));
+    GR_TRY_DONE(gr_comm_route_send(route, packed, received, bytes, error));
     gr_free(reading->context, *array);
     *array = received;
     received = NULL;
@@ -133,7 +134,7 @@ done:
     return rc;
 }
 
-int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_error *error)
+int32_t gr_io_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_error *error)
 {
     struct gr_comm *comm = reading->comm;
     const int64_t   first = reading->first[comm->rank];
@@ -144,17 +145,17 @@ int32_t gr_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft_er
     coo->first_row = first;
     coo->n_rows = reading->first[comm->rank + 1] - first;
     if (comm->n_ranks == 1) return GRAFT_OK;
-    rc = gr_route_init(&route, comm, error);
+    rc = gr_comm_route_init(&route, comm, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     for (int64_t i = 0; i < coo->count; i++) route.out[rank_of_vertex(reading, coo->row[i]) + 1]++;
-    GR_TRY_DONE(gr_route_plan(&route, error));
+    GR_TRY_DONE(gr_comm_route_plan(&route, error));
     if (value != NULL) GR_TRY_DONE(send_array(reading, coo, &route, &value, 4, error));
     if (number != NULL) GR_TRY_DONE(send_array(reading, coo, &route, &number, 8, error));
     GR_TRY_DONE(send_array(reading, coo, &route, &col, 4, error));
     GR_TRY_DONE(send_array(reading, coo, &route, &row, 4, error));
-    coo->count = gr_route_n_in(&route);
+    coo->count = gr_comm_route_n_in(&route);
 done:
-    gr_route_fini(&route);
+    gr_comm_route_fini(&route);
     coo->row = row;
     coo->col = col;
     coo->value = value;

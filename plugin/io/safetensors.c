@@ -20,22 +20,22 @@ static const struct {
 
 enum { N_TYPES = sizeof types / sizeof *types };
 
-const char *gr_tensor_type_name(graft_dtype dtype)
+const char *gr_io_tensor_type_name(graft_dtype dtype)
 {
     for (int i = 0; i < N_TYPES; i++)
         if (types[i].dtype == dtype) return types[i].name;
     return NULL;
 }
 
-int64_t gr_tensor_type_bytes(graft_dtype dtype)
+int64_t gr_io_tensor_type_bytes(graft_dtype dtype)
 {
     for (int i = 0; i < N_TYPES; i++)
         if (types[i].dtype == dtype) return types[i].bytes;
     return 0;
 }
 
-int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
-                          int64_t *header_bytes, graft_error *error)
+int32_t gr_io_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
+                             int64_t *header_bytes, graft_error *error)
 {
     uint64_t length = 0;
 
@@ -304,7 +304,7 @@ static int32_t take_member(struct scan *s, struct gr_tensor *t, int *has, graft_
 /* Whether type and shape fit the place. */
 static int32_t check_extent(const struct scan *s, const struct gr_tensor *t, graft_error *error)
 {
-    int64_t bytes = gr_tensor_type_bytes(t->dtype);
+    int64_t bytes = gr_io_tensor_type_bytes(t->dtype);
     int     overflows = 0;
 
     for (int32_t d = 0; d < t->n_dims; d++) overflows |= __builtin_mul_overflow(bytes, t->shape[d], &bytes);
@@ -340,7 +340,7 @@ static int32_t take_pair(struct scan *s, struct gr_tensors *f, graft_error *erro
     GR_TRY(take_text(s, &pair->key, "a key of the metadata", error));
     GR_TRY(take_mark(s, ':', "':'", error));
     GR_TRY(take_text(s, &pair->value, "a text", error));
-    if (gr_tensors_value(f, pair->key) != NULL) return scan_fail(s, begin, "no key twice in the metadata", error);
+    if (gr_io_tensors_value(f, pair->key) != NULL) return scan_fail(s, begin, "no key twice in the metadata", error);
     f->n_pairs++;
     return GRAFT_OK;
 }
@@ -446,7 +446,7 @@ static int32_t check_places(const struct gr_tensors *f, const char *shown, graft
                    (long long)(data + f->data_bytes), (long long)(data + expected));
 }
 
-int32_t gr_tensors_parse(struct gr_tensors *f, const char *shown, graft_error *error)
+int32_t gr_io_tensors_parse(struct gr_tensors *f, const char *shown, graft_error *error)
 {
     const int32_t rc = scan_header(f, shown, error);
 
@@ -455,7 +455,7 @@ int32_t gr_tensors_parse(struct gr_tensors *f, const char *shown, graft_error *e
     return check_places(f, shown, error);
 }
 
-void gr_tensors_fini(struct gr_tensors *f)
+void gr_io_tensors_fini(struct gr_tensors *f)
 {
     if (f->context == NULL) return;
     gr_free(f->context, f->tensors);
@@ -464,14 +464,14 @@ void gr_tensors_fini(struct gr_tensors *f)
     *f = (struct gr_tensors){ 0 };
 }
 
-const char *gr_tensors_value(const struct gr_tensors *f, const char *key)
+const char *gr_io_tensors_value(const struct gr_tensors *f, const char *key)
 {
     for (int32_t i = 0; i < f->n_pairs; i++)
         if (strcmp(f->pairs[i].key, key) == 0) return f->pairs[i].value;
     return NULL;
 }
 
-const struct gr_tensor *gr_tensors_find(const struct gr_tensors *f, const char *name)
+const struct gr_tensor *gr_io_tensors_find(const struct gr_tensors *f, const char *name)
 {
     for (int32_t i = 0; i < f->n_tensors; i++)
         if (strcmp(f->tensors[i].name, name) == 0) return &f->tensors[i];

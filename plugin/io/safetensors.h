@@ -2,9 +2,9 @@
  * of the tensors, without gaps. The header maps the name of each tensor to its type, shape and place in the data, and
  * "__metadata__" to an object of texts. https://github.com/huggingface/safetensors
  *
- * gr_tensors_write() and the packages of the format write the compact form of a header: no spaces except at the end, to
- * pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small letters in
- * other escapes (\u001f). The entries have any order.
+ * gr_io_tensors_write() and the packages of the format write the compact form of a header: no spaces except at the end,
+ * to pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small letters
+ * in other escapes (\u001f). The entries have any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -39,25 +39,25 @@ struct gr_tensors {
 
 /** The length of the header of a file that begins with `prefix` and has `file_bytes`. `shown` is the name of the file
  *  for messages. \return OK; ERR_FORMAT. */
-int32_t gr_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
-                          int64_t *header_bytes, graft_error *error);
+int32_t gr_io_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64_t file_bytes, const char *shown,
+                             int64_t *header_bytes, graft_error *error);
 
 /** Take a header apart. tensors->context, text (which is changed), header_bytes and data_bytes are given. Checks what
  *  does not depend on the use of the tensors: that the header is JSON of this form, that no key comes twice in the
  *  metadata, that types and shapes fit the places, and that the places fill the data without gap or overlap.
  *  \return OK; ERR_FORMAT (with the byte of the file); ERR_NOMEM. */
-int32_t gr_tensors_parse(struct gr_tensors *tensors, const char *shown, graft_error *error);
-void    gr_tensors_fini(struct gr_tensors *tensors);
+int32_t gr_io_tensors_parse(struct gr_tensors *tensors, const char *shown, graft_error *error);
+void    gr_io_tensors_fini(struct gr_tensors *tensors);
 
 /** The value of a key of the metadata, or NULL. */
-const char             *gr_tensors_value(const struct gr_tensors *tensors, const char *key);
-const struct gr_tensor *gr_tensors_find(const struct gr_tensors *tensors, const char *name);
+const char             *gr_io_tensors_value(const struct gr_tensors *tensors, const char *key);
+const struct gr_tensor *gr_io_tensors_find(const struct gr_tensors *tensors, const char *name);
 
 /** The name of a type in a header; its bytes. 0 or NULL: it has no place there. */
-const char *gr_tensor_type_name(graft_dtype dtype);
-int64_t     gr_tensor_type_bytes(graft_dtype dtype);
+const char *gr_io_tensor_type_name(graft_dtype dtype);
+int64_t     gr_io_tensor_type_bytes(graft_dtype dtype);
 
 /** Write prefix and header to `to` as far as `capacity` goes. The tensors have their places; spaces pad the header so
  *  that data begin at a multiple of 8. \return the bytes of prefix and header. */
-int64_t gr_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
-                         int32_t n_pairs, char *to, int64_t capacity);
+int64_t gr_io_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                            int32_t n_pairs, char *to, int64_t capacity);

@@ -59,7 +59,7 @@ static void put_tensor(struct header_text *h, const struct gr_tensor *t)
     put_bytes(h, ",", 1);
     put_quoted(h, t->name);
     put_plain(h, ":{\"dtype\":");
-    put_quoted(h, gr_tensor_type_name(t->dtype));
+    put_quoted(h, gr_io_tensor_type_name(t->dtype));
     put_plain(h, ",\"shape\":");
     put_counts(h, t->shape, t->n_dims);
     put_plain(h, ",\"data_offsets\":");
@@ -67,8 +67,8 @@ static void put_tensor(struct header_text *h, const struct gr_tensor *t)
     put_bytes(h, "}", 1);
 }
 
-int64_t gr_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
-                         int32_t n_pairs, char *to, int64_t capacity)
+int64_t gr_io_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                            int32_t n_pairs, char *to, int64_t capacity)
 {
     struct header_text h = { to, GR_TENSOR_PREFIX, capacity };
 

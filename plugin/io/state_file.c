@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-int32_t gr_state_file_list(const graft_context *context, const struct gr_state_items *items, int32_t more,
-                           struct gr_tensor_data **data, int32_t *count, graft_error *error)
+int32_t gr_io_state_file_list(const graft_context *context, const struct gr_state_items *items, int32_t more,
+                              struct gr_tensor_data **data, int32_t *count, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
     int32_t          n = 0, rc;
@@ -39,8 +39,8 @@ static int is_of_others(const struct gr_state_items *items, const char *name)
     return items->others != NULL && strncmp(name, items->others, strlen(items->others)) == 0;
 }
 
-int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_file *file,
-                            const struct gr_tensors *header, graft_error *error)
+int32_t gr_io_state_file_check(const struct gr_state_items *items, const struct gr_file *file,
+                               const struct gr_tensors *header, graft_error *error)
 {
     const struct gr_tensor *found;
     graft_state_item        item = { .size = sizeof item };
@@ -51,13 +51,13 @@ int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_
 
         if (items->may_lack != NULL && items->may_lack(header, item.name)) continue;
         memcpy(expected.shape, item.shape, sizeof expected.shape);
-        GR_TRY(gr_tensor_file_find(file, header, &expected, items->why, &found, error));
+        GR_TRY(gr_io_tensor_file_find(file, header, &expected, items->why, &found, error));
         count++;
     }
     for (int32_t i = 0; i < header->n_tensors && count < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
 
-        if (is_of_others(items, t->name) || (is_item(items, t->name) && gr_tensors_find(header, t->name) == t))
+        if (is_of_others(items, t->name) || (is_item(items, t->name) && gr_io_tensors_find(header, t->name) == t))
             continue;
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "'%s': tensor '%.64s', at byte %lld of the header, is none of %s, or comes twice", file->name,

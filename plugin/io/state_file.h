@@ -17,9 +17,9 @@ struct gr_state_items {
 
 /** List the items as tensors to write, with space for `more` at the end. The caller frees *data. \return OK;
  *  ERR_NOMEM. */
-int32_t gr_state_file_list(const graft_context *context, const struct gr_state_items *items, int32_t more,
-                           struct gr_tensor_data **data, int32_t *count, graft_error *error);
+int32_t gr_io_state_file_list(const graft_context *context, const struct gr_state_items *items, int32_t more,
+                              struct gr_tensor_data **data, int32_t *count, graft_error *error);
 
 /** Whether a file has the items, each once, and no other tensors. \return OK; ERR_FORMAT. */
-int32_t gr_state_file_check(const struct gr_state_items *items, const struct gr_file *file,
-                            const struct gr_tensors *header, graft_error *error);
+int32_t gr_io_state_file_check(const struct gr_state_items *items, const struct gr_file *file,
+                               const struct gr_tensors *header, graft_error *error);

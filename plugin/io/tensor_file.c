@@ -22,19 +22,19 @@ static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_err
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' ends at byte %lld, expected 8 bytes with the length of a header",
                        file->name, (long long)file->size);
     GR_TRY(gr_file_read(file, 0, prefix, sizeof prefix, error));
-    return gr_tensors_prefix(prefix, file->size, file->name, bytes, error);
+    return gr_io_tensors_prefix(prefix, file->size, file->name, bytes, error);
 }
 
-int32_t gr_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                              graft_error *error)
+int32_t gr_io_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
+                                 graft_error *error)
 {
     header->context = context;
     GR_TRY(read_prefix(file, &header->header_bytes, error));
     header->data_bytes = file->size - GR_TENSOR_PREFIX - header->header_bytes;
     GR_TRY(GR_NEW(context, header->text, header->header_bytes, error));
     GR_TRY(gr_file_read(file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
-    GR_TRY(gr_tensors_parse(header, file->name, error));
-    return gr_checksum_check(header, file->name, error);
+    GR_TRY(gr_io_tensors_parse(header, file->name, error));
+    return gr_io_checksum_check(header, file->name, error);
 }
 
 /* The unparsed header of rank 0. */
@@ -66,13 +66,13 @@ static int32_t open_shared(struct gr_tensor_file *f, const char *path, graft_err
     int32_t rc = share_header(f, path, error);
 
     if (rc < 0) return rc;
-    rc = gr_tensors_parse(&f->header, f->file.name, error);
-    if (rc == GRAFT_OK) rc = gr_checksum_check(&f->header, f->file.name, error);
+    rc = gr_io_tensors_parse(&f->header, f->file.name, error);
+    if (rc == GRAFT_OK) rc = gr_io_checksum_check(&f->header, f->file.name, error);
     return gr_comm_agree(f->comm, rc, error);
 }
 
-int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path, struct gr_tensor_file *file,
-                            graft_error *error)
+int32_t gr_io_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path,
+                               struct gr_tensor_file *file, graft_error *error)
 {
     char shown[GR_FILE_NAME];
 
@@ -83,32 +83,32 @@ int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const 
         GR_TRY(open_shared(file, path, error));
     } else {
         GR_TRY(gr_file_open(&file->file, AT_FDCWD, path, shown, error));
-        GR_TRY(gr_tensor_file_header(context, &file->file, &file->header, error));
+        GR_TRY(gr_io_tensor_file_header(context, &file->file, &file->header, error));
     }
     file->data = GR_TENSOR_PREFIX + file->header.header_bytes;
     return GRAFT_OK;
 }
 
-void gr_tensor_file_close(struct gr_tensor_file *file)
+void gr_io_tensor_file_close(struct gr_tensor_file *file)
 {
     gr_file_close(&file->file);
-    gr_tensors_fini(&file->header);
+    gr_io_tensors_fini(&file->header);
 }
 
 static void shape_text(char text[64], const struct gr_tensor *t)
 {
-    int used = snprintf(text, 64, "%s [", gr_tensor_type_name(t->dtype));
+    int used = snprintf(text, 64, "%s [", gr_io_tensor_type_name(t->dtype));
 
     for (int32_t d = 0; d < t->n_dims && used < 56; d++)
         used += snprintf(text + used, 64 - (size_t)used, "%s%lld", d > 0 ? ", " : "", (long long)t->shape[d]);
     if (used < 63) snprintf(text + used, 64 - (size_t)used, "]");
 }
 
-int32_t gr_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
-                            const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
-                            graft_error *error)
+int32_t gr_io_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
+                               const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
+                               graft_error *error)
 {
-    const struct gr_tensor *t = *found = gr_tensors_find(header, expected->name);
+    const struct gr_tensor *t = *found = gr_io_tensors_find(header, expected->name);
     char                    is[64], should[64];
 
     shape_text(should, expected);
@@ -129,7 +129,7 @@ static int32_t check_block(const struct gr_file *file, int64_t data, const struc
 {
     char found[GR_CHECKSUM_DIGITS];
 
-    gr_checksum_write(found, crc);
+    gr_io_checksum_write(found, crc);
     if (memcmp(found, expected, sizeof found) == 0) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "'%s' is damaged: tensor '%.64s', from byte %lld to byte %lld, has CRC32C %.*s, in the metadata it "
@@ -139,14 +139,14 @@ static int32_t check_block(const struct gr_file *file, int64_t data, const struc
                    GR_CHECKSUM_OF_HEADER);
 }
 
-int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
-                            const struct gr_tensor *t, void *to, graft_error *error)
+int32_t gr_io_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
+                               const struct gr_tensor *t, void *to, graft_error *error)
 {
-    const char   *checksums = gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
+    const char   *checksums = gr_io_tensors_value(header, GR_CHECKSUM_OF_TENSORS);
     const int64_t bytes = t->end - t->begin;
     uint32_t      crc = 0;
 
-    if (checksums != NULL) checksums += gr_checksum_place(header->tensors, header->n_tensors, t->name);
+    if (checksums != NULL) checksums += gr_io_checksum_place(header->tensors, header->n_tensors, t->name);
     for (int64_t begin = 0, end; begin < bytes; begin = end) {
         const int64_t block = begin / GR_CHECKSUM_BLOCK;
         char *const   here = (char *)to + begin;

@@ -20,9 +20,9 @@ struct gr_tensor_data {
 
 /** Write tensors and texts of metadata, with the checksums of both. The caller calls gr_output_end(), or
  *  gr_output_abort() also after a failure. \return OK; ERR_IO; ERR_UNSUPPORTED (too many tensors); ERR_NOMEM. */
-int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
-                             const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
-                             struct gr_output *output, graft_error *error);
+int32_t gr_io_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
+                                const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
+                                struct gr_output *output, graft_error *error);
 
 /** A file that is read. Zeroed but for fd = -1, it is empty. */
 struct gr_tensor_file {
@@ -34,24 +34,24 @@ struct gr_tensor_file {
 };
 
 /** Open a file and take its header apart. With a comm rank 0 reads for all. The file is closed with
- *  gr_tensor_file_close(), also after a failure. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM; ERR_PEER:
+ *  gr_io_tensor_file_close(), also after a failure. \return OK; ERR_NOT_FOUND; ERR_IO; ERR_FORMAT; ERR_NOMEM; ERR_PEER:
  *  the same on all ranks. */
-int32_t gr_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path, struct gr_tensor_file *file,
-                            graft_error *error);
-void    gr_tensor_file_close(struct gr_tensor_file *file);
+int32_t gr_io_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path,
+                               struct gr_tensor_file *file, graft_error *error);
+void    gr_io_tensor_file_close(struct gr_tensor_file *file);
 
 /** The header of a file that is open, taken apart and with the right checksum.
  *  \return OK; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
-int32_t gr_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                              graft_error *error);
+int32_t gr_io_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
+                                 graft_error *error);
 
 /** Find the tensor with this name, type and shape; `why` ends the sentence of the error.
  *  \return OK; ERR_FORMAT. */
-int32_t gr_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
-                            const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
-                            graft_error *error);
+int32_t gr_io_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,
+                               const struct gr_tensor *expected, const char *why, const struct gr_tensor **found,
+                               graft_error *error);
 
 /** Read a tensor on the rank with the open file, and compare it with its checksums, if there are any. `data`: see
  *  gr_tensor_file. \return OK; ERR_IO; ERR_FORMAT. */
-int32_t gr_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
-                            const struct gr_tensor *tensor, void *to, graft_error *error);
+int32_t gr_io_tensor_file_read(const struct gr_file *file, const struct gr_tensors *header, int64_t data,
+                               const struct gr_tensor *tensor, void *to, graft_error *error);

@@ -29,7 +29,7 @@ static void place_tensors(const struct gr_tensor_data *data, int32_t n_data, str
             const struct gr_tensor_data *d = &data[i];
             struct gr_tensor            *t = &l->tensors[l->n];
 
-            if (gr_tensor_type_bytes(d->dtype) != wide) continue;
+            if (gr_io_tensor_type_bytes(d->dtype) != wide) continue;
             *t = (struct gr_tensor){ .name = d->name, .dtype = d->dtype, .n_dims = d->n_dims, .begin = l->bytes };
             memcpy(t->shape, d->shape, sizeof t->shape);
             t->end = l->bytes += wide * tensor_elements(d);
@@ -57,7 +57,7 @@ static void write_checksums(const struct layout *l, char *text)
 {
     for (int32_t i = 0; i < l->n; i++) {
         const int64_t bytes = l->tensors[i].end - l->tensors[i].begin;
-        char         *to = text + gr_checksum_place(l->tensors, l->n, l->tensors[i].name);
+        char         *to = text + gr_io_checksum_place(l->tensors, l->n, l->tensors[i].name);
         uint32_t      crc = 0;
 
         for (int64_t at = 0, some; at < bytes; at += some) {
@@ -67,7 +67,7 @@ static void write_checksums(const struct layout *l, char *text)
             if (some > left) some = left;
             crc = gr_crc(at % GR_CHECKSUM_BLOCK == 0 ? 0 : crc, from, (uint64_t)some);
             if ((at + some) % GR_CHECKSUM_BLOCK != 0 && at + some < bytes) continue;
-            gr_checksum_write(to, crc);
+            gr_io_checksum_write(to, crc);
             to += GR_CHECKSUM_DIGITS;
         }
     }
@@ -86,7 +86,7 @@ static int32_t make_pairs(const graft_context *context, const struct layout *l, 
         if (strcmp(theirs[i].key, GR_CHECKSUM_OF_TENSORS) != 0 && strcmp(theirs[i].key, GR_CHECKSUM_OF_HEADER) != 0)
             (*pairs)[(*n)++] = theirs[i];
     (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_TENSORS, of_tensors };
-    gr_checksum_write(of_header, gr_checksum_header(l->tensors, l->n, *pairs, *n));
+    gr_io_checksum_write(of_header, gr_io_checksum_header(l->tensors, l->n, *pairs, *n));
     (*pairs)[(*n)++] = (struct gr_tensor_pair){ GR_CHECKSUM_OF_HEADER, of_header };
     return GRAFT_OK;
 }
@@ -98,12 +98,12 @@ static int32_t make_header(const graft_context *context, const struct layout *l,
     char                  *of_tensors = NULL, of_header[GR_CHECKSUM_DIGITS + 1] = "";
     int32_t                n, rc = GRAFT_OK;
 
-    GR_TRY_DONE(GR_NEW(context, of_tensors, gr_checksum_place(l->tensors, l->n, NULL) + 1, error));
+    GR_TRY_DONE(GR_NEW(context, of_tensors, gr_io_checksum_place(l->tensors, l->n, NULL) + 1, error));
     write_checksums(l, of_tensors);
     GR_TRY_DONE(make_pairs(context, l, theirs, n_theirs, of_tensors, of_header, &pairs, &n, error));
-    *bytes = gr_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
+    *bytes = gr_io_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
     GR_TRY_DONE(GR_NEW(context, *header, *bytes, error));
-    gr_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
+    gr_io_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
 done:
     gr_free(context, pairs);
     gr_free(context, of_tensors);
@@ -127,9 +127,9 @@ static int32_t write_all(const struct layout *l, const char *header, int64_t hea
     return GRAFT_OK;
 }
 
-int32_t gr_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
-                             const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
-                             struct gr_output *output, graft_error *error)
+int32_t gr_io_tensor_file_write(const graft_context *context, const struct gr_tensor_data *data, int32_t n_data,
+                                const struct gr_tensor_pair *pairs, int32_t n_pairs, const char *path,
+                                struct gr_output *output, graft_error *error)
 {
     struct layout l = { 0 };
     char         *header = NULL;

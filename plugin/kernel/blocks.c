@@ -60,10 +60,10 @@ void gr_matrix_blocks_set_values(graft_matrix *matrix)
 
 int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix)
 {
-    int64_t bytes = gr_bytes(matrix->blocks);
+    int64_t bytes = gr_memory_bytes(matrix->blocks);
 
     for (int64_t i = 0; i < matrix->n_blocks; i++)
-        bytes += gr_bytes(matrix->blocks[i].a) + gr_bytes(matrix->blocks[i].a->owned[GR_OWNED_ROWS]);
+        bytes += gr_memory_bytes(matrix->blocks[i].a) + gr_memory_bytes(matrix->blocks[i].a->owned[GR_OWNED_ROWS]);
     return bytes;
 }
 

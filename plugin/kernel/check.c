@@ -11,7 +11,7 @@ static int addressable(int64_t n_rows, int64_t stride, int64_t bytes)
     return !__builtin_mul_overflow(n_rows, stride, &units) && !__builtin_mul_overflow(units, bytes, &total);
 }
 
-int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error)
+int32_t gr_kernel_dense_check(const graft_dense *dense, const char *name, graft_error *error)
 {
     if (dense->dtype != GRAFT_F32 && dense->dtype != GRAFT_F64 && dense->dtype != GRAFT_BF16) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s: dtype is %d, expected GRAFT_F32 (1), GRAFT_F64 (2) or GRAFT_BF16 (6)",
@@ -122,7 +122,7 @@ static int32_t check_winner(const graft_mxm_args *args, struct byte_span b, stru
     return GRAFT_OK;
 }
 
-int gr_dense_overlap(const graft_dense *x, const graft_dense *y)
+int gr_kernel_dense_overlaps(const graft_dense *x, const graft_dense *y)
 {
     return overlap(span_of_dense(x), span_of_dense(y));
 }
@@ -145,14 +145,14 @@ static int32_t check_epilogue(const graft_mxm_args *args, graft_error *error)
                        (long long)e->bits_stride, (long long)args->c->n_cols, (long long)least);
     }
     if (residual == NULL) return GRAFT_OK;
-    GR_TRY(gr_dense_check(residual, "residual", error));
+    GR_TRY(gr_kernel_dense_check(residual, "residual", error));
     if (residual->dtype != args->c->dtype || residual->n_rows != args->c->n_rows ||
         residual->n_cols != args->c->n_cols) {
         return gr_fail(error, GRAFT_ERR_ARG, "residual is %lld x %lld of dtype %d, but C is %lld x %lld of dtype %d",
                        (long long)residual->n_rows, (long long)residual->n_cols, residual->dtype,
                        (long long)args->c->n_rows, (long long)args->c->n_cols, args->c->dtype);
     }
-    if (gr_dense_overlap(residual, args->c) &&
+    if (gr_kernel_dense_overlaps(residual, args->c) &&
         (residual->data != args->c->data || residual->stride != args->c->stride)) {
         return gr_fail(error, GRAFT_ERR_ARG, "residual overlaps C in memory, but is not C itself");
     }
@@ -176,13 +176,13 @@ int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error)
     }
     if (args->rows_arg != NULL && args->rows_done == NULL)
         return gr_fail(error, GRAFT_ERR_ARG, "rows_arg is not null, but rows_done, which would receive it, is null");
-    GR_TRY(gr_dense_check(args->b, "B", error));
-    GR_TRY(gr_dense_check(args->c, "C", error));
+    GR_TRY(gr_kernel_dense_check(args->b, "B", error));
+    GR_TRY(gr_kernel_dense_check(args->c, "C", error));
     GR_TRY(check_shapes(args, error));
     if (args->mask != NULL) GR_TRY(check_mask(args->mask, args->c->n_rows, args->c->n_cols, error));
     b = span_of_dense(args->b);
     c = span_of_dense(args->c);
-    if (gr_dense_overlap(args->b, args->c)) return gr_fail(error, GRAFT_ERR_ARG, "C overlaps B in memory");
+    if (gr_kernel_dense_overlaps(args->b, args->c)) return gr_fail(error, GRAFT_ERR_ARG, "C overlaps B in memory");
     if (args->epilogue != NULL) GR_TRY(check_epilogue(args, error));
     return check_winner(args, b, c, error);
 }

@@ -41,7 +41,7 @@ static void widen_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error)
+int32_t gr_kernel_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error)
 {
     const int      narrows = from->dtype == GRAFT_F32 && to->dtype == GRAFT_BF16;
     struct convert convert = { from, to };
@@ -56,7 +56,7 @@ int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct 
         return gr_fail(error, GRAFT_ERR_ARG, "from is %lld x %lld, but to is %lld x %lld", (long long)from->n_rows,
                        (long long)from->n_cols, (long long)to->n_rows, (long long)to->n_cols);
     }
-    if (gr_dense_overlap(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");
+    if (gr_kernel_dense_overlaps(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");
     gr_parallel_chunks(team, from->n_rows * from->n_cols, from->n_rows, CONVERT_ROWS,
                        narrows ? narrow_rows : widen_rows, &convert);
     return GRAFT_OK;

@@ -70,8 +70,8 @@ static void describe_areas(struct gr_guard *g)
                                     c->n_rows, (c->n_cols + 7) / 8,          args->epilogue->bits_stride };
 }
 
-int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
-                       struct gr_guard **guard, graft_error *error)
+int32_t gr_mxm_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
+                           struct gr_guard **guard, graft_error *error)
 {
     struct gr_guard *g = NULL;
     int32_t          rc = GRAFT_OK;
@@ -100,7 +100,7 @@ int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft
     *guard = g;
     g = NULL;
 done:
-    gr_guard_end(g);
+    gr_mxm_guard_end(g);
     return rc;
 }
 
@@ -122,7 +122,7 @@ static const char *area_written(const struct area *a)
     return found;
 }
 
-int32_t gr_guard_check(const struct gr_guard *g, const char *kernel, graft_error *error)
+int32_t gr_mxm_guard_check(const struct gr_guard *g, const char *kernel, graft_error *error)
 {
     for (int i = 0; i < AREAS; i++) {
         const struct area *a = &g->area[i];
@@ -138,12 +138,12 @@ int32_t gr_guard_check(const struct gr_guard *g, const char *kernel, graft_error
     return GRAFT_OK;
 }
 
-void gr_guard_finish(const struct gr_guard *g)
+void gr_mxm_guard_finish(const struct gr_guard *g)
 {
     for (int i = 0; i < AREAS; i++) copy_rows(&g->area[i], 1, 0, g->area[i].rows);
 }
 
-void gr_guard_end(struct gr_guard *g)
+void gr_mxm_guard_end(struct gr_guard *g)
 {
     if (g == NULL) return;
     for (int i = 0; i < AREAS; i++) gr_free(g->context, g->area[i].block);

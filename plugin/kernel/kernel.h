@@ -94,12 +94,13 @@ void    gr_matrix_blocks_set_values(graft_matrix *matrix);
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
 /** Check type, sizes and pointer; `name` is how the message calls the matrix. \return OK; ERR_ARG */
-int32_t gr_dense_check(const graft_dense *dense, const char *name, graft_error *error);
+int32_t gr_kernel_dense_check(const graft_dense *dense, const char *name, graft_error *error);
 
-int gr_dense_overlap(const graft_dense *x, const graft_dense *y);
+int gr_kernel_dense_overlaps(const graft_dense *x, const graft_dense *y);
 
 /** Convert between float and bfloat16. \return OK; ERR_ARG (other types, different shapes, overlap). [starts-openmp] */
-int32_t gr_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team, graft_error *error);
+int32_t gr_kernel_dense_convert(const graft_dense *from, const graft_dense *to, struct gr_team team,
+                                graft_error *error);
 
 /** Check that the arguments agree with each other. \return OK; ERR_ARG, for the cases that graft_mxm_api.run() lists */
 int32_t gr_mxm_check(const graft_mxm_args *args, graft_error *error);
@@ -116,11 +117,11 @@ int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *
  *  arguments for the kernel, which are the host's with other values of the option; *guard may be NULL. check() returns
  *  ERR_MODULE if a kernel wrote elsewhere, and finish() copies the results to the host. end() accepts NULL. */
 struct gr_guard;
-int32_t gr_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
-                       struct gr_guard **guard, graft_error *error);
-int32_t gr_guard_check(const struct gr_guard *guard, const char *kernel, graft_error *error);
-void    gr_guard_finish(const struct gr_guard *guard);
-void    gr_guard_end(struct gr_guard *guard);
+int32_t gr_mxm_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
+                           struct gr_guard **guard, graft_error *error);
+int32_t gr_mxm_guard_check(const struct gr_guard *guard, const char *kernel, graft_error *error);
+void    gr_mxm_guard_finish(const struct gr_guard *guard);
+void    gr_mxm_guard_end(struct gr_guard *guard);
 
 /** Option mxm.verify. begin() samples rows and saves the inputs of the comparison; *verify is NULL if the option is 0
  *  and check is not full. compare() repeats these rows after the product and returns ERR_MODULE if one differs. end()
@@ -128,10 +129,10 @@ void    gr_guard_end(struct gr_guard *guard);
 struct gr_verify;
 /** Whether products are compared. Then rows_done must not change the rows. */
 int     gr_mxm_verifies(const graft_context *context);
-int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
-                        graft_error *error);
-int32_t gr_verify_compare(const struct gr_verify *verify, const char *kernel, graft_error *error);
-void    gr_verify_end(struct gr_verify *verify);
+int32_t gr_mxm_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
+                            graft_error *error);
+int32_t gr_mxm_verify_compare(const struct gr_verify *verify, const char *kernel, graft_error *error);
+void    gr_mxm_verify_end(struct gr_verify *verify);
 
 /** Write the name of the kernel that would run `args`, or, for NULL, of the kernel that ran last. */
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,

@@ -46,7 +46,7 @@ void gr_matrix_lend_values(graft_matrix *matrix)
 void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr)
 {
     matrix->owned[GR_OWNED_ROWS] = row_ptr;
-    matrix->owned_bytes = gr_bytes(row_ptr);
+    matrix->owned_bytes = gr_memory_bytes(row_ptr);
 }
 
 void gr_matrix_adopt(graft_matrix *matrix)
@@ -58,7 +58,7 @@ void gr_matrix_adopt(graft_matrix *matrix)
     matrix->owned[GR_OWNED_COLUMNS] = (void *)(uintptr_t)csr->col_idx;
     matrix->owned[GR_OWNED_VALUES] = (void *)(uintptr_t)csr->values;
     matrix->owned_bytes = 0;
-    for (int i = 0; i < GR_OWNED; i++) matrix->owned_bytes += gr_bytes(matrix->owned[i]);
+    for (int i = 0; i < GR_OWNED; i++) matrix->owned_bytes += gr_memory_bytes(matrix->owned[i]);
 }
 
 void gr_matrix_set_values(graft_matrix *matrix, const void *values)
@@ -72,7 +72,7 @@ void gr_matrix_swap_values(graft_matrix *matrix, void **values)
 {
     void *const before = matrix->owned[GR_OWNED_VALUES];
 
-    GR_ASSERT(gr_bytes(before) == gr_bytes(*values));
+    GR_ASSERT(gr_memory_bytes(before) == gr_memory_bytes(*values));
     matrix->owned[GR_OWNED_VALUES] = *values;
     gr_matrix_set_values(matrix, *values);
     *values = before;

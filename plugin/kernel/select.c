@@ -179,7 +179,7 @@ static int threads_for(const graft_context *context, const graft_mxm_args *args)
     const int64_t entries = args->a->csr.row_ptr[args->a->csr.n_rows];
     const int64_t operations = (entries + args->c->n_rows) * args->c->n_cols;
 
-    return gr_threads_worth(gr_threads_for(context, args->threads, operations), operations);
+    return gr_threads_worth(gr_context_threads_for(context, args->threads, operations), operations);
 }
 
 int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_error *error)
@@ -192,15 +192,15 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
 
     GR_ASSERT(gr_mxm_check(args, error) == GRAFT_OK);
     complete.threads = threads_for(context, args);
-    GR_TRY_DONE(gr_guard_begin(context, &complete, &inside, &guard, error));
-    GR_TRY_DONE(gr_verify_begin(context, &inside, &verify, error));
+    GR_TRY_DONE(gr_mxm_guard_begin(context, &complete, &inside, &guard, error));
+    GR_TRY_DONE(gr_mxm_verify_begin(context, &inside, &verify, error));
     GR_TRY_DONE(try_kernels(context, &inside, 0, &reasons, &taken, error));
-    if (guard != NULL) GR_TRY_DONE(gr_guard_check(guard, context->modules.at[taken].name, error));
-    if (verify != NULL) GR_TRY_DONE(gr_verify_compare(verify, context->modules.at[taken].name, error));
-    if (guard != NULL) gr_guard_finish(guard);
+    if (guard != NULL) GR_TRY_DONE(gr_mxm_guard_check(guard, context->modules.at[taken].name, error));
+    if (verify != NULL) GR_TRY_DONE(gr_mxm_verify_compare(verify, context->modules.at[taken].name, error));
+    if (guard != NULL) gr_mxm_guard_finish(guard);
 done:
-    gr_verify_end(verify);
-    gr_guard_end(guard);
+    gr_mxm_verify_end(verify);
+    gr_mxm_guard_end(guard);
     return rc;
 }
 

@@ -83,8 +83,8 @@ int gr_mxm_verifies(const graft_context *context)
     return samples_of(context) > 0;
 }
 
-int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
-                        graft_error *error)
+int32_t gr_mxm_verify_begin(graft_context *context, const graft_mxm_args *args, struct gr_verify **verify,
+                            graft_error *error)
 {
     const int64_t     asked = samples_of(context);
     const int64_t     m = args->c->n_rows;
@@ -114,11 +114,11 @@ int32_t gr_verify_begin(graft_context *context, const graft_mxm_args *args, stru
     *verify = v;
     v = NULL;
 done:
-    gr_verify_end(v);
+    gr_mxm_verify_end(v);
     return rc;
 }
 
-void gr_verify_end(struct gr_verify *v)
+void gr_mxm_verify_end(struct gr_verify *v)
 {
     if (v == NULL) return;
     gr_free(v->context, v->rows);
@@ -276,7 +276,7 @@ static int32_t compare_row(const struct gr_verify *v, const struct single *one, 
     return compare_winners(v, one, row, kernel, error);
 }
 
-int32_t gr_verify_compare(const struct gr_verify *v, const char *kernel, graft_error *error)
+int32_t gr_mxm_verify_compare(const struct gr_verify *v, const char *kernel, graft_error *error)
 {
     const graft_kernel_ops *reference = gr_kernel_reference.kernel;
     struct single           one;

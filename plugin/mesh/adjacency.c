@@ -52,11 +52,11 @@ static int32_t count_cells(const struct gr_local_mesh *local, int64_t *next, gra
     int32_t                nodes[GR_CELL_NODES];
 
     for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
-        const struct gr_cell_shape *shape = gr_cell_shape(gr_cell_type(a, cell));
+        const struct gr_cell_shape *shape = gr_mesh_cell_shape(gr_mesh_cell_type(a, cell));
 
         if (shape == NULL)
             return gr_fail(error, GRAFT_ERR_FORMAT, "cell %lld: its type is %d, expected one of GRAFT_CELL_...",
-                           (long long)cell + a->index_base, gr_cell_type(a, cell));
+                           (long long)cell + a->index_base, gr_mesh_cell_type(a, cell));
         if (read_cell(local, cell, at, shape, nodes, error) < 0) return error->code;
         for (int32_t i = 0; i < shape->n_nodes; i++) next[nodes[i] + 1] += shape->valence[i];
         at += shape->n_nodes;
@@ -70,7 +70,7 @@ static void put_cells(const struct gr_local_mesh *local, int64_t *next, int32_t 
     int32_t                nodes[GR_CELL_NODES];
 
     for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
-        const struct gr_cell_shape *shape = gr_cell_shape(gr_cell_type(a, cell));
+        const struct gr_cell_shape *shape = gr_mesh_cell_shape(gr_mesh_cell_type(a, cell));
 
         for (int32_t i = 0; i < shape->n_nodes; i++)
             nodes[i] = local->node_of[gr_index_at(a->cell_nodes, a->index_type, at + i) - a->index_base];
@@ -110,7 +110,7 @@ static void put_given_edges(const struct gr_local_mesh *local, int64_t *next, in
     }
 }
 
-int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error)
+int32_t gr_mesh_local_find_edges(struct gr_local_mesh *local, graft_error *error)
 {
     const int has_cells = local->args->n_cells > 0;
     int64_t  *next;
@@ -124,8 +124,8 @@ int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error)
     else put_given_edges(local, next, local->source);
     memmove(next + 1, next, (size_t)local->n * sizeof *next); /* the end of one row is the beginning of the next */
     next[0] = 0;
-    return gr_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id, local->row_ptr,
-                             &local->source, error);
+    return gr_mesh_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id,
+                                  local->row_ptr, &local->source, error);
 }
 
 /* Rows on the way to be sorted. */
@@ -237,8 +237,8 @@ static int32_t join_tidy_rows(const graft_context *context, const struct tidy *t
     return GRAFT_OK;
 }
 
-int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
-                          int64_t *row_ptr, int32_t **source, graft_error *error)
+int32_t gr_mesh_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
+                               int64_t *row_ptr, int32_t **source, graft_error *error)
 {
     struct tidy t = { .id = id, .row_ptr = row_ptr, .source = *source };
     int32_t     rc = GR_NEW(context, t.left, n, error);

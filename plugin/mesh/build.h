@@ -30,15 +30,15 @@ struct gr_id_table {
 };
 
 /** Allocate memory for `most` ids. \return OK; ERR_NOMEM. */
-int32_t gr_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
-                         graft_error *error);
-void    gr_id_table_fini(const graft_context *context, struct gr_id_table *table);
+int32_t gr_mesh_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
+                              graft_error *error);
+void    gr_mesh_id_table_fini(const graft_context *context, struct gr_id_table *table);
 
 /** The node with this id, or -1. */
-int32_t gr_id_table_find(const struct gr_id_table *table, int64_t id);
+int32_t gr_mesh_id_table_find(const struct gr_id_table *table, int64_t id);
 
 /** The node with the id of `node`; if none was in the table, `node` itself, which is added. */
-int32_t gr_id_table_add(struct gr_id_table *table, int32_t node);
+int32_t gr_mesh_id_table_add(struct gr_id_table *table, int32_t node);
 
 /** The part of a mesh on this rank, in local numbers: distinct nodes in the order of their first rows, including
  *  ghosts, and the edges between them. */
@@ -70,15 +70,15 @@ struct gr_meeting {
 };
 
 /** Compare the arguments of all ranks, and the boxes around their nodes; exchange the nodes in boxes that meet.
- *  Collective. gr_meeting_fini() is always required. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or
+ *  Collective. gr_mesh_meeting_fini() is always required. \return OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or
  *  coordinates of a node disagree); ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
+int32_t gr_mesh_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
 /** Compare coordinates of nodes with the same id on any two ranks, for a sample of ids, or with check=full for all.
  *  Collective.
  *  \return OK; ERR_FORMAT; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error);
+int32_t gr_mesh_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error);
 
-void gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
+void gr_mesh_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
 
 /** The contribution of a rank to the sizes of all: nodes and edges without a copy on a lower rank. */
 struct gr_mesh_once {
@@ -99,25 +99,25 @@ static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i
     return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];
 }
 
-/** Check the arguments of this rank, except for the checks of gr_local_nodes() and gr_local_edges(), and read the
- *  coordinates. Not collective. \return as graft_mesh_api.create(). */
+/** Check the arguments of this rank, except for the checks of gr_mesh_local_find_nodes() and
+ *  gr_mesh_local_find_edges(), and read the coordinates. Not collective. \return as graft_mesh_api.create(). */
 int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field *x, graft_error *error);
 
 /** Find the distinct nodes. Not collective. \return OK; ERR_FORMAT (an id that repeats, GHOSTS); ERR_NOMEM. */
-int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error);
+int32_t gr_mesh_local_find_nodes(struct gr_local_mesh *local, graft_error *error);
 
 /** Find the edges between them. Not collective. \return OK; ERR_FORMAT (a row out of range, an unknown type, a node
  *  twice in a cell, a loop); ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
-int32_t gr_local_edges(struct gr_local_mesh *local, graft_error *error);
+int32_t gr_mesh_local_find_edges(struct gr_local_mesh *local, graft_error *error);
 
 /** Sort the sources of each row by id, each once. `row_ptr` is updated, and `*source` may become another block. `id`
  *  has the ids of sources; NULL: ids rise with their numbers.
  *  \return OK; ERR_UNSUPPORTED (too many edges); ERR_NOMEM. */
-int32_t gr_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
-                          int64_t *row_ptr, int32_t **source, graft_error *error);
+int32_t gr_mesh_adjacency_tidy(const graft_context *context, struct gr_team team, int64_t n, const int64_t *id,
+                               int64_t *row_ptr, int32_t **source, graft_error *error);
 
 /** Free all but the arguments. May be called again. */
-void gr_local_fini(struct gr_local_mesh *local);
+void gr_mesh_local_fini(struct gr_local_mesh *local);
 
 /** Types of cells: the number of nodes, and for each node the nodes to which it has an edge. */
 enum { GR_CELL_NODES = 8, GR_CELL_VALENCE = 4 };
@@ -127,10 +127,10 @@ struct gr_cell_shape {
     uint8_t neighbour[GR_CELL_NODES][GR_CELL_VALENCE];
 };
 /** NULL: an unknown type. */
-const struct gr_cell_shape *gr_cell_shape(int32_t type);
+const struct gr_cell_shape *gr_mesh_cell_shape(int32_t type);
 
 /** The type of a cell. */
-static inline int32_t gr_cell_type(const graft_mesh_args *args, int64_t cell)
+static inline int32_t gr_mesh_cell_type(const graft_mesh_args *args, int64_t cell)
 {
     return args->cell_types != NULL ? args->cell_types[cell] : args->cell_type;
 }

@@ -27,7 +27,7 @@ static const struct gr_cell_shape pyramid = { 5,
                                               { 3, 3, 3, 3, 4 },
                                               { { 1, 3, 4 }, { 0, 2, 4 }, { 1, 3, 4 }, { 0, 2, 4 }, { 0, 1, 2, 3 } } };
 
-const struct gr_cell_shape *gr_cell_shape(int32_t type)
+const struct gr_cell_shape *gr_mesh_cell_shape(int32_t type)
 {
     switch (type) {
     case GRAFT_CELL_LINE: return &line;

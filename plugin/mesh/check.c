@@ -66,9 +66,9 @@ static int32_t check_mesh_rows(const graft_mesh_args *a, int32_t n_ranks, const 
             return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: its owner is %d, expected a rank, 0 to %d%s",
                            (long long)row, a->owners[i], n_ranks - 1, n_ranks > 1 ? "" : "; is there a transport?");
         for (int c = 0; c < a->dim; c++)
-            if (!isfinite(gr_field_at(x, i, c)))
+            if (!isfinite(gr_mesh_field_at(x, i, c)))
                 return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld: coordinate %d is %g, expected a finite number",
-                               (long long)row, c, gr_field_at(x, i, c));
+                               (long long)row, c, gr_mesh_field_at(x, i, c));
     }
     return GRAFT_OK;
 }
@@ -78,6 +78,6 @@ int32_t gr_mesh_check(const graft_mesh_args *args, int32_t n_ranks, graft_field 
     GR_TRY(check_mesh_sizes(args, error));
     GR_TRY(check_mesh_arrays(args, n_ranks, error));
     if (args->coordinates != NULL || args->n_rows > 0)
-        GR_TRY(gr_field_read(args->coordinates, "coordinates", args->n_rows, args->dim, x, error));
+        GR_TRY(gr_mesh_field_read(args->coordinates, "coordinates", args->n_rows, args->dim, x, error));
     return check_mesh_rows(args, n_ranks, x, error);
 }

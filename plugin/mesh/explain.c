@@ -43,11 +43,12 @@ static int32_t find_longest(const graft_mesh *mesh, struct gr_team team, double 
 
 static int64_t bytes_of(const graft_mesh *m)
 {
-    return gr_bytes(m) + gr_bytes(m->node_of) + gr_bytes(m->row_of) + gr_bytes(m->id) + gr_bytes(m->node_weight) +
-           gr_bytes(m->edges.row_ptr) + gr_bytes(m->edges.source) + gr_bytes(m->edges.target) +
-           gr_bytes(m->edges.out_ptr) + gr_bytes(m->edges.out_edge) + gr_bytes(m->edges.ranks) +
-           gr_bytes(m->space.position) + gr_bytes(m->halo.start) + gr_bytes(m->halo.place) + gr_bytes(m->copies.node) +
-           gr_bytes(m->copies.start) + gr_bytes(m->copies.before) + gr_bytes(m->copies.copy) + gr_bytes(m->info);
+    return gr_memory_bytes(m) + gr_memory_bytes(m->node_of) + gr_memory_bytes(m->row_of) + gr_memory_bytes(m->id) +
+           gr_memory_bytes(m->node_weight) + gr_memory_bytes(m->edges.row_ptr) + gr_memory_bytes(m->edges.source) +
+           gr_memory_bytes(m->edges.target) + gr_memory_bytes(m->edges.out_ptr) + gr_memory_bytes(m->edges.out_edge) +
+           gr_memory_bytes(m->edges.ranks) + gr_memory_bytes(m->space.position) + gr_memory_bytes(m->halo.start) +
+           gr_memory_bytes(m->halo.place) + gr_memory_bytes(m->copies.node) + gr_memory_bytes(m->copies.start) +
+           gr_memory_bytes(m->copies.before) + gr_memory_bytes(m->copies.copy) + gr_memory_bytes(m->info);
 }
 
 /* Ranks that exchange rows with this rank. */

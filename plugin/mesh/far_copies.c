@@ -39,7 +39,7 @@ static void pack(const struct far *f, int64_t node, char *to)
     if (to == NULL) return;
     memcpy(to, &f->local->id[node], sizeof f->local->id[node]);
     for (int c = 0; c < f->local->args->dim; c++) {
-        const double x = gr_field_at(&f->local->x, f->local->row_of[node], c);
+        const double x = gr_mesh_field_at(&f->local->x, f->local->row_of[node], c);
 
         memcpy(to + (1 + c) * (int64_t)sizeof x, &x, sizeof x);
     }
@@ -53,7 +53,8 @@ static void pack_chosen(void *arg, struct gr_route *route)
     for (int64_t node = 0; node < f->local->n; node++) {
         const uint64_t bits = mix(f->local->id[node]);
 
-        if ((uint32_t)bits % f->one_in == 0) pack(f, node, gr_route_item(route, (int32_t)((bits >> 32) % n_ranks)));
+        if ((uint32_t)bits % f->one_in == 0)
+            pack(f, node, gr_comm_route_item(route, (int32_t)((bits >> 32) % n_ranks)));
     }
 }
 
@@ -76,15 +77,15 @@ static double received_at(const struct far *f, int64_t item, int c)
 static int32_t compare_received(struct far *f, graft_error *error)
 {
     const graft_mesh_args *args = f->local->args;
-    const int64_t          n_in = gr_route_n_in(&f->route);
+    const int64_t          n_in = gr_comm_route_n_in(&f->route);
 
     GR_TRY(GR_NEW(f->local->context, f->id, n_in, error));
-    GR_TRY(gr_id_table_init(f->local->context, &f->table, f->id, n_in, error));
+    GR_TRY(gr_mesh_id_table_init(f->local->context, &f->table, f->id, n_in, error));
     for (int64_t k = 0; k < n_in; k++) {
         int32_t first;
 
         memcpy(&f->id[k], f->in + k * far_bytes(f), sizeof f->id[k]);
-        first = gr_id_table_add(&f->table, (int32_t)k);
+        first = gr_mesh_id_table_add(&f->table, (int32_t)k);
         for (int c = 0; c < args->dim; c++) {
             const double x = received_at(f, first, c), y = received_at(f, k, c);
 
@@ -97,20 +98,20 @@ static int32_t compare_received(struct far *f, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
+int32_t gr_mesh_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
 {
     const int  is_full = gr_base_options(local->context)->check == GR_CHECK_FULL;
     struct far f = { .local = local, .tolerance = tolerance, .one_in = is_full ? 1 : ONE_IN };
     int32_t    rc;
 
     if (local->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY_DONE(gr_comm_agree(local->comm, gr_route_init(&f.route, local->comm, error), error));
-    GR_TRY_DONE(gr_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
+    GR_TRY_DONE(gr_comm_agree(local->comm, gr_comm_route_init(&f.route, local->comm, error), error));
+    GR_TRY_DONE(gr_comm_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
     f.in = f.route.received;
     rc = gr_comm_agree(local->comm, compare_received(&f, error), error);
 done:
-    gr_route_fini(&f.route);
+    gr_comm_route_fini(&f.route);
     gr_free(local->context, f.id);
-    gr_id_table_fini(local->context, &f.table);
+    gr_mesh_id_table_fini(local->context, &f.table);
     return rc;
 }

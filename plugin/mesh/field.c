@@ -39,8 +39,8 @@ static int32_t check_strides(graft_field *f, const char *name, graft_error *erro
     return GRAFT_OK;
 }
 
-int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
-                      graft_field *field, graft_error *error)
+int32_t gr_mesh_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
+                           graft_field *field, graft_error *error)
 {
     graft_field ours;
 

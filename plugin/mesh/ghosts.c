@@ -39,8 +39,8 @@ static void ghosts_fini(struct ghosts *g)
     void *const blocks[] = { g->owner, g->place, g->column, g->key, g->requests, g->replies, g->answers, g->id };
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->mesh->context, blocks[i]);
-    gr_route_fini(&g->edges);
-    gr_route_fini(&g->nodes);
+    gr_comm_route_fini(&g->edges);
+    gr_comm_route_fini(&g->nodes);
 }
 
 /* The owners from the host, or the lowest rank that has each node. */
@@ -102,7 +102,7 @@ static void pack_edges(void *arg, struct gr_route *route)
     for (int64_t v = 0; v < local->n; v++) {
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1] && g->owner[v] != rank; e++) {
             const int32_t      s = local->source[e];
-            struct ghost_edge *to = gr_route_item(route, g->owner[v]);
+            struct ghost_edge *to = gr_comm_route_item(route, g->owner[v]);
 
             if (to != NULL)
                 *to = (struct ghost_edge){ g->place[v], g->owner[s], g->owner[s] == rank ? s : g->place[s] };
@@ -120,7 +120,7 @@ static int32_t collect_sources(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
     const int32_t               rank = local->comm->rank;
-    const int64_t               n_in = gr_route_n_in(&g->edges);
+    const int64_t               n_in = gr_comm_route_n_in(&g->edges);
     int64_t                     count = 0;
 
     GR_TRY(GR_NEW(local->context, g->column, local->n, error));
@@ -170,12 +170,12 @@ static int32_t request_halo(struct ghosts *g, graft_error *error)
         g->nodes.out[(g->key[k] >> 32) + 1]++;
         halo->place[k] = (int32_t)g->key[k];
     }
-    GR_TRY(gr_route_plan(&g->nodes, error));
+    GR_TRY(gr_comm_route_plan(&g->nodes, error));
     memcpy(halo->start, g->nodes.out, ((size_t)n_ranks + 1) * sizeof *halo->start);
-    rc = GR_NEW(mesh->context, g->requests, gr_route_n_in(&g->nodes), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->replies, gr_route_n_in(&g->nodes) * reply_bytes(g), error);
+    rc = GR_NEW(mesh->context, g->requests, gr_comm_route_n_in(&g->nodes), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->replies, gr_comm_route_n_in(&g->nodes) * reply_bytes(g), error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
-    return gr_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
+    return gr_comm_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
 }
 
 /* Reply to requests for own nodes. */
@@ -183,7 +183,7 @@ static int32_t reply(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
 
-    for (int64_t k = 0; k < gr_route_n_in(&g->nodes); k++) {
+    for (int64_t k = 0; k < gr_comm_route_n_in(&g->nodes); k++) {
         const int32_t           v = g->requests[k];
         const struct halo_reply record = { local->id[v], g->mesh->node_of[v] };
         char                   *to = g->replies + k * reply_bytes(g);
@@ -191,12 +191,12 @@ static int32_t reply(struct ghosts *g, graft_error *error)
         GR_ASSERT(record.number >= 0);
         memcpy(to, &record, sizeof record);
         for (int c = 0; c < g->mesh->space.dim; c++) {
-            const double x = gr_field_at(&local->x, local->row_of[v], c);
+            const double x = gr_mesh_field_at(&local->x, local->row_of[v], c);
 
             memcpy(to + sizeof record + (uint64_t)c * sizeof x, &x, sizeof x);
         }
     }
-    return gr_route_return(&g->nodes, g->replies, g->answers, reply_bytes(g), error);
+    return gr_comm_route_return(&g->nodes, g->replies, g->answers, reply_bytes(g), error);
 }
 
 /* Numbers, ids and coordinates of the halo. Owners number their nodes in the order of their places, so the numbers
@@ -237,7 +237,7 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     struct gr_local_mesh *local = g->local;
     graft_mesh           *mesh = g->mesh;
     const int32_t         rank = local->comm->rank;
-    const int64_t         n_in = gr_route_n_in(&g->edges);
+    const int64_t         n_in = gr_comm_route_n_in(&g->edges);
     int64_t              *next;
     int32_t               rc = GR_NEW(local->context, mesh->edges.row_ptr, mesh->n_nodes + 1, error);
 
@@ -261,8 +261,8 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     next[0] = 0;
     gr_free(local->context, local->source);
     local->source = NULL;
-    rc = gr_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->edges.row_ptr, &mesh->edges.source,
-                           error);
+    rc = gr_mesh_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->edges.row_ptr,
+                                &mesh->edges.source, error);
     mesh->n_edges = mesh->edges.row_ptr[mesh->n_nodes];
 done:
     return rc;
@@ -272,8 +272,8 @@ static int32_t begin_ghosts(struct ghosts *g, graft_error *error)
 {
     const graft_context *context = g->mesh->context;
 
-    GR_TRY(gr_route_init(&g->edges, g->mesh->comm, error));
-    GR_TRY(gr_route_init(&g->nodes, g->mesh->comm, error));
+    GR_TRY(gr_comm_route_init(&g->edges, g->mesh->comm, error));
+    GR_TRY(gr_comm_route_init(&g->nodes, g->mesh->comm, error));
     GR_TRY(GR_NEW(context, g->owner, g->local->n, error));
     GR_TRY(GR_NEW(context, g->place, g->local->n, error));
     GR_TRY(find_owners(g, error));
@@ -288,12 +288,12 @@ int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const
 
     GR_TRY_DONE(rc);
     g.edges.is_peer = meeting->is_peer;
-    GR_TRY_DONE(gr_route_exchange(&g.edges, pack_edges, &g, sizeof *g.in, error));
+    GR_TRY_DONE(gr_comm_route_exchange(&g.edges, pack_edges, &g, sizeof *g.in, error));
     g.in = g.edges.received;
     GR_TRY_DONE(gr_comm_agree(mesh->comm, collect_sources(&g, error), error));
     GR_TRY_DONE(request_halo(&g, error));
     GR_TRY_DONE(reply(&g, error));
-    gr_id_table_fini(local->context, &local->table);
+    gr_mesh_id_table_fini(local->context, &local->table);
     gr_free(local->context, local->id);
     local->id = NULL;
     rc = read_answers(&g, error);

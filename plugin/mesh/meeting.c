@@ -37,7 +37,7 @@ static struct rank_record own_record(const struct gr_local_mesh *local)
     }
     for (int64_t i = 0; i < a->n_rows; i++)
         for (int c = 0; c < a->dim; c++) {
-            const double x = gr_field_at(&local->x, i, c);
+            const double x = gr_mesh_field_at(&local->x, i, c);
 
             if (x < r.low[c]) r.low[c] = x;
             if (x > r.high[c]) r.high[c] = x;
@@ -142,7 +142,7 @@ static int is_in_box(const struct meet *m, const struct rank_record *box, int64_
 {
     for (int c = 0; c < box->dim; c++) {
         const double up =
-            distance_up(box->low[c] - 2 * m->tolerance, gr_field_at(&m->local->x, row, c), box->period[c]);
+            distance_up(box->low[c] - 2 * m->tolerance, gr_mesh_field_at(&m->local->x, row, c), box->period[c]);
 
         if (!(up >= 0 && up <= box->high[c] - box->low[c] + 4 * m->tolerance)) return 0;
     }
@@ -176,7 +176,7 @@ static void pack_node(const struct meet *m, int32_t node, char *to)
     if (to == NULL) return;
     memcpy(to, &record, sizeof record);
     for (int c = 0; c < local->args->dim; c++) {
-        const double x = gr_field_at(&local->x, row, c);
+        const double x = gr_mesh_field_at(&local->x, row, c);
 
         memcpy(to + sizeof record + (uint64_t)c * sizeof x, &x, sizeof x);
     }
@@ -190,7 +190,7 @@ static void pack_nodes(void *arg, struct gr_route *route)
     for (int32_t q = 0; q < m->local->comm->n_ranks; q++) {
         if (!m->meets[q]) continue;
         for (int32_t node = 0; node < m->local->n; node++)
-            if (is_in_box(m, &m->record[q], m->local->row_of[node])) pack_node(m, node, gr_route_item(route, q));
+            if (is_in_box(m, &m->record[q], m->local->row_of[node])) pack_node(m, node, gr_comm_route_item(route, q));
     }
 }
 
@@ -207,7 +207,7 @@ static int32_t compare_node(const struct meet *m, int32_t q, const char *record,
         return gr_fail(error, GRAFT_ERR_FORMAT, "row %lld, node %lld: its owner is %d, and on rank %d it is %d",
                        (long long)row + a->index_base, (long long)theirs.id, a->owners[row], q, theirs.owner);
     for (int c = 0; c < a->dim; c++) {
-        const double mine = gr_field_at(&local->x, row, c);
+        const double mine = gr_mesh_field_at(&local->x, row, c);
         double       x;
 
         memcpy(&x, record + sizeof theirs + (uint64_t)c * sizeof x, sizeof x);
@@ -229,7 +229,7 @@ static int32_t compare_rows(const struct meet *m, graft_error *error)
         const int32_t first = local->row_of[local->node_of[row]];
 
         for (int c = 0; c < a->dim && first != row; c++) {
-            const double one = gr_field_at(&local->x, first, c), other = gr_field_at(&local->x, row, c);
+            const double one = gr_mesh_field_at(&local->x, first, c), other = gr_mesh_field_at(&local->x, row, c);
 
             if (fabs(gr_nearest_image(one - other, a->period[c])) <= m->tolerance) continue;
             return gr_fail(error, GRAFT_ERR_FORMAT,
@@ -248,14 +248,14 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
     int64_t                     count = 0;
 
     GR_TRY(compare_rows(m, error));
-    GR_TRY(GR_NEW(local->context, m->in_node, gr_route_n_in(&m->route), error));
+    GR_TRY(GR_NEW(local->context, m->in_node, gr_comm_route_n_in(&m->route), error));
     for (int32_t q = 0; q < local->comm->n_ranks; q++) {
         for (int64_t k = m->route.in[q]; k < m->route.in[q + 1]; k++) {
             const char        *record = node_at(m, k);
             struct node_record theirs;
 
             memcpy(&theirs, record, sizeof theirs);
-            m->in_node[k] = gr_id_table_find(&local->table, theirs.id);
+            m->in_node[k] = gr_mesh_id_table_find(&local->table, theirs.id);
             if (m->in_node[k] < 0) continue;
             GR_TRY(compare_node(m, q, record, m->in_node[k], error));
             count++;
@@ -285,10 +285,10 @@ static int32_t allocate_meeting(struct meet *m, struct gr_meeting *meeting, graf
     GR_TRY(GR_NEW(context, m->meets, n_ranks, error));
     GR_TRY(GR_NEW(context, meeting->start, n_ranks + 1, error));
     GR_TRY(GR_NEW(context, meeting->is_peer, n_ranks, error));
-    return gr_route_init(&m->route, m->local->comm, error);
+    return gr_comm_route_init(&m->route, m->local->comm, error);
 }
 
-int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error)
+int32_t gr_mesh_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error)
 {
     const int32_t            rank = local->comm->rank, n_ranks = local->comm->n_ranks;
     const struct rank_record mine = own_record(local);
@@ -302,18 +302,18 @@ int32_t gr_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meet
     for (int32_t q = 0; q < n_ranks; q++)
         m.meets[q] = q != rank && boxes_meet(&m, &m.record[q < rank ? q : rank], &m.record[q < rank ? rank : q]);
     m.route.is_peer = m.meets;
-    GR_TRY_DONE(gr_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
+    GR_TRY_DONE(gr_comm_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
     GR_TRY_DONE(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
-    rc = gr_local_compare_far(local, m.tolerance, error);
+    rc = gr_mesh_local_compare_far(local, m.tolerance, error);
 done:
-    gr_route_fini(&m.route);
+    gr_comm_route_fini(&m.route);
     gr_free(local->context, m.record);
     gr_free(local->context, m.meets);
     gr_free(local->context, m.in_node);
     return rc;
 }
 
-void gr_meeting_fini(const graft_context *context, struct gr_meeting *meeting)
+void gr_mesh_meeting_fini(const graft_context *context, struct gr_meeting *meeting)
 {
     gr_free(context, meeting->start);
     gr_free(context, meeting->node);

@@ -40,7 +40,7 @@ static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     (void)chunk;
     for (int64_t i = begin; i < end; i++)
         for (int c = 0; c < mesh->space.dim; c++)
-            mesh->space.position[i * mesh->space.dim + c] = gr_field_at(p->x, mesh->row_of[i], c);
+            mesh->space.position[i * mesh->space.dim + c] = gr_mesh_field_at(p->x, mesh->row_of[i], c);
 }
 
 /* Ranks could round the relative position of an edge that is half a period long to either of two images. */
@@ -85,7 +85,7 @@ static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_e
     mesh->index_base = local->args->index_base;
     mesh->n_rows = local->args->n_rows;
     memcpy(mesh->space.period, local->args->period, sizeof mesh->space.period);
-    return gr_local_nodes(local, error);
+    return gr_mesh_local_find_nodes(local, error);
 }
 
 static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
@@ -95,17 +95,17 @@ static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_er
     int32_t             rc = gr_comm_agree(mesh->comm, read_local(mesh, local, error), error);
 
     GR_TRY_DONE(rc);
-    GR_TRY_DONE(gr_local_meet(local, &meeting, error));
-    GR_TRY_DONE(gr_comm_agree(mesh->comm, gr_local_edges(local, error), error));
+    GR_TRY_DONE(gr_mesh_local_meet(local, &meeting, error));
+    GR_TRY_DONE(gr_comm_agree(mesh->comm, gr_mesh_local_find_edges(local, error), error));
     GR_TRY_DONE(mesh->kind == GRAFT_MESH_SHARED || mesh->comm->n_ranks == 1
                     ? gr_mesh_take_shared(mesh, local, &meeting, &once, error)
                     : gr_mesh_take_ghosts(mesh, local, &meeting, &once, error));
-    gr_local_fini(local);
+    gr_mesh_local_fini(local);
     GR_TRY_DONE(gr_comm_agree(mesh->comm, complete(mesh, local, error), error));
-    GR_ASSERT(gr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
+    GR_ASSERT(gr_csr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
     rc = gr_mesh_share(mesh, local->team, &once, error);
 done:
-    gr_meeting_fini(local->context, &meeting);
+    gr_mesh_meeting_fini(local->context, &meeting);
     return rc;
 }
 
@@ -124,7 +124,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
         made->comm = comm;
         made->uses = 1;
         local.comm = comm;
-        local.team.threads = gr_threads(context, 0);
+        local.team.threads = gr_context_threads(context, 0);
         comm = NULL;
     }
     GR_TRY_DONE(gr_comm_agree(made != NULL ? made->comm : comm, rc, error));
@@ -132,7 +132,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
     *mesh = made;
     made = NULL;
 done:
-    gr_local_fini(&local);
+    gr_mesh_local_fini(&local);
     gr_mesh_destroy(made);
     gr_comm_destroy(comm);
     return rc;

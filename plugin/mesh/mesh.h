@@ -101,11 +101,11 @@ static inline double gr_mesh_offset(const graft_mesh *mesh, int64_t edge, int c)
 
 /** Check a field of the host: complete, with n_rows rows and n_columns columns (negative: any number), F32 or F64.
  *  Strides that are 0 are set. \return OK; ERR_ARG. */
-int32_t gr_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
-                      graft_field *field, graft_error *error);
+int32_t gr_mesh_field_read(const graft_field *theirs, const char *name, int64_t n_rows, int64_t n_columns,
+                           graft_field *field, graft_error *error);
 
 /** Element (i, j). */
-static inline double gr_field_at(const graft_field *field, int64_t i, int64_t j)
+static inline double gr_mesh_field_at(const graft_field *field, int64_t i, int64_t j)
 {
     const int64_t at = i * field->row_stride + j * field->column_stride;
 

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/build.h"
 
-int32_t gr_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
-                         graft_error *error)
+int32_t gr_mesh_id_table_init(const graft_context *context, struct gr_id_table *table, const int64_t *id, int64_t most,
+                              graft_error *error)
 {
     int bits = 3;
 
@@ -12,7 +12,7 @@ int32_t gr_id_table_init(const graft_context *context, struct gr_id_table *table
     return GR_NEW(context, table->slot, (int64_t)1 << bits, error);
 }
 
-void gr_id_table_fini(const graft_context *context, struct gr_id_table *table)
+void gr_mesh_id_table_fini(const graft_context *context, struct gr_id_table *table)
 {
     gr_free(context, table->slot);
     *table = (struct gr_id_table){ 0 };
@@ -30,12 +30,12 @@ static uint64_t find_slot(const struct gr_id_table *table, int64_t id)
     return at;
 }
 
-int32_t gr_id_table_find(const struct gr_id_table *table, int64_t id)
+int32_t gr_mesh_id_table_find(const struct gr_id_table *table, int64_t id)
 {
     return table->slot[find_slot(table, id)] - 1;
 }
 
-int32_t gr_id_table_add(struct gr_id_table *table, int32_t node)
+int32_t gr_mesh_id_table_add(struct gr_id_table *table, int32_t node)
 {
     int32_t *slot = &table->slot[find_slot(table, table->id[node])];
 
@@ -48,7 +48,7 @@ static int64_t row_id(const graft_mesh_args *args, int64_t row)
     return args->ids == NULL ? row : gr_index_at(args->ids, args->id_type, row);
 }
 
-int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error)
+int32_t gr_mesh_local_find_nodes(struct gr_local_mesh *local, graft_error *error)
 {
     const graft_mesh_args *args = local->args;
     const int64_t          n_rows = args->n_rows;
@@ -56,14 +56,14 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error)
     GR_TRY(GR_NEW(local->context, local->node_of, n_rows, error));
     GR_TRY(GR_NEW(local->context, local->row_of, n_rows, error));
     GR_TRY(GR_NEW(local->context, local->id, n_rows, error));
-    GR_TRY(gr_id_table_init(local->context, &local->table, local->id, n_rows, error));
+    GR_TRY(gr_mesh_id_table_init(local->context, &local->table, local->id, n_rows, error));
     local->rises = 1;
     for (int64_t row = 0; row < n_rows; row++) {
         const int32_t next = (int32_t)local->n;
         int32_t       node;
 
         local->id[next] = row_id(args, row);
-        node = gr_id_table_add(&local->table, next);
+        node = gr_mesh_id_table_add(&local->table, next);
         local->node_of[row] = node;
         if (node != next) {
             if (args->kind == GRAFT_MESH_SHARED) continue;
@@ -78,12 +78,12 @@ int32_t gr_local_nodes(struct gr_local_mesh *local, graft_error *error)
     return GRAFT_OK;
 }
 
-void gr_local_fini(struct gr_local_mesh *local)
+void gr_mesh_local_fini(struct gr_local_mesh *local)
 {
     gr_free(local->context, local->node_of);
     gr_free(local->context, local->row_of);
     gr_free(local->context, local->id);
-    gr_id_table_fini(local->context, &local->table);
+    gr_mesh_id_table_fini(local->context, &local->table);
     gr_free(local->context, local->row_ptr);
     gr_free(local->context, local->source);
     local->node_of = local->row_of = local->source = NULL;

@@ -110,7 +110,7 @@ static void pack_edges_to(const struct shared_edges *s, struct gr_route *route, 
     const graft_mesh *mesh = s->mesh;
 
     for (int64_t e = mesh->edges.row_ptr[node]; e < mesh->edges.row_ptr[node + 1]; e++) {
-        struct edge_record *to = s->place[mesh->edges.source[e]] >= 0 ? gr_route_item(route, q) : NULL;
+        struct edge_record *to = s->place[mesh->edges.source[e]] >= 0 ? gr_comm_route_item(route, q) : NULL;
 
         if (to != NULL) *to = (struct edge_record){ s->place[node], s->place[mesh->edges.source[e]] };
     }
@@ -133,14 +133,14 @@ static void pack_shared_edges(void *arg, struct gr_route *route)
 static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
 {
     graft_mesh *mesh = s->mesh;
-    int32_t     rc = gr_route_init(&s->route, mesh->comm, error);
+    int32_t     rc = gr_comm_route_init(&s->route, mesh->comm, error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->place, mesh->n_nodes, error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edges.ranks, mesh->n_edges, error);
     GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
     s->route.is_peer = s->meeting->is_peer;
     for (int64_t i = 0; i < mesh->n_nodes; i++) s->place[i] = -1;
-    rc = gr_route_exchange(&s->route, pack_shared_edges, s, sizeof *s->in, error);
+    rc = gr_comm_route_exchange(&s->route, pack_shared_edges, s, sizeof *s->in, error);
     s->in = s->route.received;
 done:
     return rc;
@@ -169,7 +169,7 @@ static void count_ranks_of_edges(struct shared_edges *s, int64_t *lower)
 
     for (int64_t e = 0; e < mesh->n_edges; e++) ranks[e] = 1;
     *lower = 0;
-    for (int64_t k = 0; k < gr_route_n_in(&s->route); k++) {
+    for (int64_t k = 0; k < gr_comm_route_n_in(&s->route); k++) {
         const int64_t e = find_edge(mesh, &s->in[k]);
 
         if (e < 0) continue;
@@ -184,7 +184,7 @@ static int32_t find_shared_edges(graft_mesh *mesh, const struct gr_meeting *meet
     int32_t             rc = exchange_shared_edges(&s, error);
 
     if (rc == GRAFT_OK) count_ranks_of_edges(&s, lower);
-    gr_route_fini(&s.route);
+    gr_comm_route_fini(&s.route);
     gr_free(mesh->context, s.place);
     return rc;
 }

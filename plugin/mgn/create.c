@@ -161,7 +161,7 @@ int32_t gr_mgn_reserve_products(struct gr_mgn *g, graft_error *error)
 
 int64_t gr_mgn_bytes(const struct gr_mgn *g)
 {
-    return gr_bytes(g) + g->memory.bytes + g->backward_memory.bytes +
+    return gr_memory_bytes(g) + g->memory.bytes + g->backward_memory.bytes +
            (g->messages.rows.halo != NULL ? gr_halo_rows_bytes(&g->messages.rows, g->mesh->comm->n_ranks) : 0) +
-           gr_outcome_bytes(&g->messages.outcome);
+           gr_comm_outcome_bytes(&g->messages.outcome);
 }

@@ -53,8 +53,8 @@ int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
     GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->messages.rows, error));
     rc = gr_halo_rows_reserve(&g->messages.rows, gr_mgn_width(g), g->blocks.dtype, 1, error);
     if (rc == GRAFT_OK)
-        rc = gr_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.channel + 1,
-                             "an inference of a network", error);
+        rc = gr_comm_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.channel + 1,
+                                  "an inference of a network", error);
     g->messages.rows.messages.outcome = &g->messages.outcome;
     return gr_comm_agree(comm, rc, error);
 }
@@ -63,7 +63,7 @@ void gr_mgn_exchange_fini(struct gr_mgn *g)
 {
     if (g->messages.rows.begun) gr_comm_abandon(g->mesh->comm, "a network was destroyed between begin and end");
     if (g->messages.rows.halo != NULL) gr_halo_rows_fini(g->mesh->comm, &g->messages.rows);
-    gr_outcome_fini(&g->messages.outcome);
+    gr_comm_outcome_fini(&g->messages.outcome);
 }
 
 /* The rank that owns row `row` of the halo. */
@@ -88,7 +88,7 @@ int32_t gr_mgn_compare_copies(struct gr_mgn *g, const uint64_t *numbers, int64_t
     rc = GR_NEW(g->context, packed, g->messages.rows.links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(g->context, others, g->mesh->halo.count, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_links_ask(&g->messages.rows.links, comm, numbers, packed, others, sizeof *others, error));
+    GR_TRY_DONE(gr_halo_links_ask(&g->messages.rows.links, comm, numbers, packed, others, sizeof *others, error));
     for (int64_t i = 0; i < copies->count && *node < 0; i++)
         for (int64_t k = copies->start[i]; k < copies->start[i + 1] && *node < 0; k++) {
             if (others[copies->copy[k]] == numbers[copies->node[i]]) continue;
@@ -103,8 +103,8 @@ done:
 
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
 {
-    if (!g->messages.rows.begun && gr_outcome_is_known(&g->messages.outcome)) return team;
-    team.poll = gr_messages_poll;
+    if (!g->messages.rows.begun && gr_comm_outcome_is_known(&g->messages.outcome)) return team;
+    team.poll = gr_halo_messages_poll;
     team.poll_arg = g->messages.rows.exchange.messages;
     return team;
 }

@@ -250,7 +250,7 @@ int32_t gr_mgn_forward_begin(struct gr_mgn *g, int32_t status, const void *weigh
     g->messages.refused = status;
     if (status < 0) g->messages.reason = *error;
     g->messages.received_refused = 0;
-    gr_outcome_count(&g->messages.outcome);
+    gr_comm_outcome_count(&g->messages.outcome);
     g->messages.call = g->messages.outcome.calls;
     GR_TRY_DONE(gr_mgn_run(g, team, &of_nodes, error));
     if (!is_shared && layers > 0) GR_TRY_DONE(start_layer(g, 0, team, error));
@@ -265,9 +265,9 @@ done:
 static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *error)
 {
     if (g->messages.refused == GRAFT_OK)
-        return gr_outcome_begin(&g->messages.outcome, g->messages.call, status, error, NULL, 0, error);
-    return gr_outcome_begin(&g->messages.outcome, g->messages.call, g->messages.refused, &g->messages.reason, NULL, 0,
-                            error);
+        return gr_comm_outcome_begin(&g->messages.outcome, g->messages.call, status, error, NULL, 0, error);
+    return gr_comm_outcome_begin(&g->messages.outcome, g->messages.call, g->messages.refused, &g->messages.reason, NULL,
+                                 0, error);
 }
 
 /* Wait for the outcome: a part of the last layer. */
@@ -275,7 +275,7 @@ static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
 {
     const int64_t last = g->shape->options.layers - 1;
     const double  begin = gr_mgn_clock(g);
-    const int32_t rc = gr_outcome_end(&g->messages.outcome, error);
+    const int32_t rc = gr_comm_outcome_end(&g->messages.outcome, error);
 
     if (g->mesh->comm->n_ranks == 1) return rc;
     gr_mgn_measure(g, last, GR_MGN_WAIT, begin);
@@ -285,12 +285,12 @@ static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
 
 void gr_mgn_count_begin(struct gr_mgn *g)
 {
-    gr_outcome_count(&g->messages.outcome);
+    gr_comm_outcome_count(&g->messages.outcome);
 }
 
 void gr_mgn_count_end(struct gr_mgn *g)
 {
-    gr_outcome_count_end(&g->messages.outcome);
+    gr_comm_outcome_count_end(&g->messages.outcome);
 }
 
 int32_t gr_mgn_forward_end(struct gr_mgn *g, int32_t status, void *output, struct gr_team team, graft_error *error)

@@ -36,7 +36,8 @@ static int32_t appnp_forward(struct gr_run *run, struct gr_activations *a, struc
     const float  alpha = teleport_of(run);
 
     GR_TRY(gr_kind_sgc.forward(run, a, x, rows, error));
-    if (a->layer->self == NULL) gr_layer_mix(run, a->block->n_dst * a->layer->out, alpha, predicted, 1 - alpha, a->z);
+    if (a->layer->self == NULL)
+        gr_model_layer_mix(run, a->block->n_dst * a->layer->out, alpha, predicted, 1 - alpha, a->z);
     return GRAFT_OK;
 }
 
@@ -52,9 +53,9 @@ static int32_t appnp_backward(struct gr_run *run, struct gr_activations *a, stru
     /* The last layer is the first of the backward pass. */
     if (a->index + 1 == config->n_layers)
         memset(teleported, 0, (uint64_t)(run->layers[config->n_weighted].block->n_src * width) * sizeof *teleported);
-    gr_layer_mix(run, a->block->n_dst * width, teleport_of(run), g, 1, teleported);
+    gr_model_layer_mix(run, a->block->n_dst * width, teleport_of(run), g, 1, teleported);
     GR_TRY(gr_kind_sgc.backward(run, a, x, g, dx, error));
-    gr_layer_mix(run, count, is_first ? 1 : 0, is_first ? teleported : dx, 1 - teleport_of(run), dx);
+    gr_model_layer_mix(run, count, is_first ? 1 : 0, is_first ? teleported : dx, 1 - teleport_of(run), dx);
     return GRAFT_OK;
 }
 

@@ -16,14 +16,14 @@ static int columns_fit(const graft_csr *csr, int64_t n_rows, int64_t n_cols)
     return 1;
 }
 
-int gr_block_is_valid(const struct gr_block *b)
+int gr_model_block_is_valid(const struct gr_block *b)
 {
     int has_spare_rows;
 
     if (b->n_dst < 0 || b->n_src < b->n_dst || b->n_seen < b->n_src) return 0;
     if (b->a == NULL) return b->kind == NULL;
     has_spare_rows = b->a->csr.n_rows > b->n_dst;
-    if (has_spare_rows && gr_block_has_halo(b)) return 0;
+    if (has_spare_rows && gr_model_block_has_halo(b)) return 0;
     if (!columns_fit(&b->a->csr, b->n_dst, has_spare_rows ? b->a->csr.n_cols : b->n_seen)) return 0;
     if (b->a_transpose == NULL || b->a_transpose == b->a || has_spare_rows) return 1;
     return b->a_transpose->csr.n_cols == b->n_dst && columns_fit(&b->a_transpose->csr, b->n_src, b->n_dst) &&

@@ -28,11 +28,11 @@ struct gr_block {
     void          *of_strategy;  /* data of the strategy for this block; NULL: none */
 };
 
-static inline int gr_block_has_halo(const struct gr_block *block)
+static inline int gr_model_block_has_halo(const struct gr_block *block)
 {
     return block->kind != NULL;
 }
 
 /** Whether the counts and arrays are consistent, and all columns of the destinations are sources. For tests and debug
  *  builds: it reads all edges. */
-int gr_block_is_valid(const struct gr_block *block);
+int gr_model_block_is_valid(const struct gr_block *block);

@@ -7,7 +7,7 @@
 #include "model/options.h"
 #include "nn/options.h"
 
-int64_t gr_config_wide(const struct gr_config *config, int32_t l)
+int64_t gr_model_config_wide(const struct gr_config *config, int32_t l)
 {
     const int averaged = config->kind->attends && l + 1 == config->n_layers;
 
@@ -15,11 +15,11 @@ int64_t gr_config_wide(const struct gr_config *config, int32_t l)
     return config->width[l + 1] * (averaged ? config->attention.heads : 1);
 }
 
-int64_t gr_config_in(const struct gr_config *config, int32_t l)
+int64_t gr_model_config_in(const struct gr_config *config, int32_t l)
 {
     int64_t sum = 0;
 
-    if (!gr_config_jumps(config, l) || config->hidden.jumping == GR_JUMPING_MAX) return config->width[l];
+    if (!gr_model_config_jumps(config, l) || config->hidden.jumping == GR_JUMPING_MAX) return config->width[l];
     for (int32_t k = 1; k <= l; k++) sum += config->width[k];
     return sum;
 }
@@ -37,8 +37,8 @@ static int32_t check_sizes(const graft_dataset *data, const struct gr_config *co
                        (long long)data->n_classes, (long long)heads, (long long)(INT32_MAX / heads));
     }
     for (int32_t l = 0; l <= config->n_layers; l++) {
-        const int64_t wide = l < config->n_layers ? gr_config_wide(config, l) : config->width[0];
-        const int64_t in = l < config->n_layers ? gr_config_in(config, l) : 0;
+        const int64_t wide = l < config->n_layers ? gr_model_config_wide(config, l) : config->width[0];
+        const int64_t in = l < config->n_layers ? gr_model_config_in(config, l) : 0;
 
         if (wide > widest) widest = wide;
         if (in > widest) widest = in;
@@ -100,13 +100,13 @@ static int32_t read_layers(const struct gr_options *options, const graft_dataset
     config->n_layers = weighted + steps;
     config->gathers_from = config->kind->gathers ? (steps > 0 ? weighted : 0) : config->n_layers;
     config->width[0] = data->n_features;
-    GR_TRY(
-        gr_widths_spread(&shape->hidden, weighted - 1, "option 'hidden'", "hidden layers", config->width + 1, error));
+    GR_TRY(gr_option_spread_widths(&shape->hidden, weighted - 1, "option 'hidden'", "hidden layers", config->width + 1,
+                                   error));
     for (int32_t l = weighted; l <= config->n_layers; l++) config->width[l] = data->n_classes;
     return GRAFT_OK;
 }
 
-struct gr_live_config gr_live_config_of(const struct gr_options *options)
+struct gr_live_config gr_model_live_config(const struct gr_options *options)
 {
     const struct gr_training_options *train = gr_options_of(options, &gr_training_option_table);
 
@@ -176,7 +176,7 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
     return GRAFT_OK;
 }
 
-/* They have no effect on another named loss; with loss=auto see gr_loss_init(). */
+/* They have no effect on another named loss; with loss=auto see gr_run_loss_init(). */
 static void read_softmax(const struct gr_loss_options *loss, struct gr_config *config)
 {
     if (loss->loss.word != GR_LOSS_AUTO && loss->loss.word != GR_LOSS_SOFTMAX) return;
@@ -198,8 +198,8 @@ static struct gr_attention_config read_attention(const struct gr_model_options *
     return attention;
 }
 
-int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
-                       graft_error *error)
+int32_t gr_model_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
+                             graft_error *error)
 {
     const struct gr_shape_options    *shape = gr_options_of(options, &gr_shape_option_table);
     const struct gr_model_options    *model = gr_options_of(options, &gr_model_option_table);
@@ -223,7 +223,7 @@ int32_t gr_config_read(const struct gr_options *options, const graft_dataset *da
                                         .dropout = model->dropout,
                                         .adds_input = shape->adds_input },
                             .loss = { .huber_delta = loss->loss.word == GR_LOSS_HUBER ? loss->loss.number[0] : 1 },
-                            .live = gr_live_config_of(options),
+                            .live = gr_model_live_config(options),
                             .data = { .symmetrize = of_data->symmetrize,
                                       .self_loops = loops == GR_AUTO ? kind->self_loops : loops == GR_YES,
                                       .normalize_features = of_data->normalize_features,

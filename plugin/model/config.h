@@ -75,11 +75,11 @@ struct gr_config {
     uint64_t                   seed;
 };
 
-int32_t gr_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
-                       graft_error *error);
+int32_t gr_model_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
+                             graft_error *error);
 
 /** The present values of options that may change between epochs. */
-struct gr_live_config gr_live_config_of(const struct gr_options *options);
+struct gr_live_config gr_model_live_config(const struct gr_options *options);
 
 /** The semiring of aggregator=max or min in a model that has the option; 0: the model sums. */
 graft_semiring gr_model_extremum(const struct gr_model_options *model);
@@ -109,13 +109,13 @@ static inline const char *gr_loss_name(enum gr_loss loss)
 
 /** Columns of the product with the weights of layer l: of all heads of gat, which the last layer averages; else of the
  *  output. */
-int64_t gr_config_wide(const struct gr_config *config, int32_t l);
+int64_t gr_model_config_wide(const struct gr_config *config, int32_t l);
 
 /** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
-int64_t gr_config_in(const struct gr_config *config, int32_t l);
+int64_t gr_model_config_in(const struct gr_config *config, int32_t l);
 
 /** Whether layer l reads all hidden layers. */
-static inline int gr_config_jumps(const struct gr_config *config, int32_t l)
+static inline int gr_model_config_jumps(const struct gr_config *config, int32_t l)
 {
     return config->hidden.jumping != GR_JUMPING_NONE && l == config->n_weighted - 1;
 }

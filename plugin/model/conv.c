@@ -18,7 +18,7 @@ static const struct gr_array_shape conv_arrays[] = {
 
 static void conv_count(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
 {
-    if (a->layer->neigh != NULL) gr_layer_count_gathered(run, a, capacity);
+    if (a->layer->neigh != NULL) gr_model_layer_count_gathered(run, a, capacity);
     if (gr_run_config(run)->extremum != 0 && a->index > 0 && !capacity->predicts)
         a->own_count[WINNER] = capacity->rows * a->layer->in * capacity->winner_words;
 }
@@ -32,8 +32,8 @@ static struct gr_operand own_rows(const struct gr_activations *a, struct gr_oper
 
 static int32_t conv_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    if (gr_run_config(run)->extremum != 0) return gr_layer_gather_extrema(run, a, x, a->own[WINNER], error);
-    return a->aggregate_first ? gr_layer_gather(run, a, x, 0, error) : GRAFT_OK;
+    if (gr_run_config(run)->extremum != 0) return gr_model_layer_gather_extrema(run, a, x, a->own[WINNER], error);
+    return a->aggregate_first ? gr_model_layer_gather(run, a, x, 0, error) : GRAFT_OK;
 }
 
 static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -42,18 +42,18 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
     const int              add = layer->self != NULL;
-    struct gr_epilogue     epilogue = gr_layer_rows_epilogue(rows);
+    struct gr_epilogue     epilogue = gr_model_layer_rows_epilogue(rows);
     struct gr_sum          sum;
 
     GR_ASSERT(layer->self != NULL || layer->neigh != NULL);
-    if (layer->neigh == NULL) return gr_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
-    if (add) GR_TRY(gr_product(run, own_rows(a, x), layer->self, 0, NULL, a->z, error));
+    if (layer->neigh == NULL) return gr_model_product_rows(run, own_rows(a, x), layer->self, 0, rows, error);
+    if (add) GR_TRY(gr_model_product(run, own_rows(a, x), layer->self, 0, NULL, a->z, error));
     if (a->aggregate_first)
-        return gr_product_rows(run, gr_layer_gathered(run, a), layer->neigh, (float)add, rows, error);
-    GR_TRY(gr_product(run, x, layer->neigh, 0, block->right, run->space.scratch, error));
-    sum = gr_sum_of(a, GR_FORWARD, block->left, run->space.scratch, layer->out, add, a->z);
+        return gr_model_product_rows(run, gr_model_layer_gathered(run, a), layer->neigh, (float)add, rows, error);
+    GR_TRY(gr_model_product(run, x, layer->neigh, 0, block->right, run->space.scratch, error));
+    sum = gr_model_sum_of(a, GR_FORWARD, block->left, run->space.scratch, layer->out, add, a->z);
     sum.epilogue = &epilogue;
-    return gr_aggregate(run, &sum, error);
+    return gr_model_aggregate(run, &sum, error);
 }
 
 /* Backward if the input was aggregated first. The sum writes dx, so the part of the vertex itself is added
@@ -63,16 +63,16 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    struct gr_sum          sum = gr_sum_of(a, GR_BACKWARD, block->right, run->space.scratch, layer->in, 0, dx);
+    struct gr_sum          sum = gr_model_sum_of(a, GR_BACKWARD, block->right, run->space.scratch, layer->in, 0, dx);
 
-    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), g, 0, layer->neigh, error));
+    GR_TRY(gr_model_weight_gradient(run, gr_model_layer_gathered(run, a), g, 0, layer->neigh, error));
     if (dx == NULL) return GRAFT_OK;
-    GR_TRY(gr_product_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->space.scratch, error));
+    GR_TRY(gr_model_input_gradient(run, g, block->n_dst, layer->neigh, 0, block->left, run->space.scratch, error));
     if (layer->self == NULL) sum.epilogue = run->below;
-    if (gr_run_config(run)->extremum != 0) GR_TRY(gr_layer_scatter_extrema(run, a, a->own[WINNER], dx, error));
-    else GR_TRY(gr_aggregate(run, &sum, error));
+    if (gr_run_config(run)->extremum != 0) GR_TRY(gr_model_layer_scatter_extrema(run, a, a->own[WINNER], dx, error));
+    else GR_TRY(gr_model_aggregate(run, &sum, error));
     if (layer->self != NULL)
-        return gr_product_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
+        return gr_model_input_gradient_with(run, g, block->n_dst, layer->self, 1, dx, run->below, error);
     return GRAFT_OK;
 }
 
@@ -80,9 +80,9 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
 static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                             struct gr_epilogue *epilogue, graft_error *error)
 {
-    GR_TRY(gr_product_input_gradient_with(run, g, a->block->n_dst, a->layer->self, 0, dx, epilogue, error));
+    GR_TRY(gr_model_input_gradient_with(run, g, a->block->n_dst, a->layer->self, 0, dx, epilogue, error));
     if (a->block->n_dst < a->block->n_src || a->layer->neigh != NULL)
-        gr_layer_clear_rest(run, a->block, dx, a->layer->in);
+        gr_model_layer_clear_rest(run, a->block, dx, a->layer->in);
     return GRAFT_OK;
 }
 
@@ -93,17 +93,17 @@ static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activatio
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->space.scratch);
+    const struct gr_sum    sum = gr_model_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, run->space.scratch);
     const int              add = layer->self != NULL;
 
     if (add && dx != NULL) GR_TRY(own_gradient(run, a, g, dx, NULL, error));
     if (block->left != NULL)
-        gr_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
-    GR_TRY(gr_aggregate(run, &sum, error));
-    GR_TRY(gr_product_weight_gradient(run, x, run->space.scratch, 0, layer->neigh, error));
+        gr_model_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
+    GR_TRY(gr_model_aggregate(run, &sum, error));
+    GR_TRY(gr_model_weight_gradient(run, x, run->space.scratch, 0, layer->neigh, error));
     if (dx != NULL)
-        return gr_product_input_gradient_with(run, run->space.scratch, block->n_src, layer->neigh, (float)add, dx,
-                                              run->below, error);
+        return gr_model_input_gradient_with(run, run->space.scratch, block->n_src, layer->neigh, (float)add, dx,
+                                            run->below, error);
     return GRAFT_OK;
 }
 
@@ -112,7 +112,7 @@ static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struc
 {
     const struct gr_layer *layer = a->layer;
 
-    if (layer->self != NULL) GR_TRY(gr_product_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
+    if (layer->self != NULL) GR_TRY(gr_model_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
     if (layer->neigh == NULL) {
         if (dx != NULL) return own_gradient(run, a, g, dx, run->below, error);
     } else if (a->aggregate_first) {

@@ -30,7 +30,7 @@ static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a,
 static int32_t extrema_of_strategy(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                                    struct gr_operand x, graft_error *error)
 {
-    struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
+    struct gr_sum sum = gr_model_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
 
     sum.block = block;
     sum.stride = x.stride;
@@ -39,8 +39,8 @@ static int32_t extrema_of_strategy(struct gr_run *run, const struct gr_activatio
 }
 
 /* As with sums, extrema of constant features are computed for all rows, and kept. */
-int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, void *winner,
-                                graft_error *error)
+int32_t gr_model_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, void *winner,
+                                      graft_error *error)
 {
     const int              constant = a->index == 0 && run->input.is_constant;
     const struct gr_block *block = constant ? run->input.whole : a->block;
@@ -55,13 +55,13 @@ int32_t gr_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, st
         return GRAFT_OK;
     }
     seen = gr_dense_operand(x.data, x.stride, block->n_src);
-    if (gr_block_has_halo(block)) {
-        gr_layer_scale(run, seen, NULL, 1, run->space.scratch, a->layer->in);
+    if (gr_model_block_has_halo(block)) {
+        gr_model_layer_scale(run, seen, NULL, 1, run->space.scratch, a->layer->in);
         GR_TRY(exchange_halo(run, a, block, GR_FORWARD, constant, error));
         seen = gr_dense_operand(run->space.scratch, a->layer->in, block->n_seen);
     }
-    GR_TRY(
-        gr_product_extrema(run, block->a, seen, a->layer->in, gr_is_training(run) ? winner : NULL, a->gathered, error));
+    GR_TRY(gr_model_product_extrema(run, block->a, seen, a->layer->in, gr_is_training(run) ? winner : NULL, a->gathered,
+                                    error));
     if (constant) a->gathered_of = x.data;
     return GRAFT_OK;
 }
@@ -92,7 +92,7 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
+void gr_model_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const float *g, float *dx, float *halo)
 {
     const double   begin = gr_profile_begin(&run->profile);
     const double   rows = (double)from->n_dst + (from->adds ? 0 : (double)from->n_seen);
@@ -104,23 +104,23 @@ void gr_scatter_extrema(struct gr_run *run, const struct gr_winners *from, const
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
 }
 
-int32_t gr_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, const void *winner, float *dx,
-                                 graft_error *error)
+int32_t gr_model_layer_scatter_extrema(struct gr_run *run, const struct gr_activations *a, const void *winner,
+                                       float *dx, graft_error *error)
 {
     const int64_t     width = a->layer->in, n_src = a->block->n_src;
     struct gr_winners from = { winner, 0, a->block->n_dst, n_src, a->block->n_seen, width, 0 };
 
     if (run->strategy->ops->extrema != NULL) {
-        const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, run->space.scratch, width, 0, dx);
+        const struct gr_sum sum = gr_model_sum_of(a, GR_BACKWARD, NULL, run->space.scratch, width, 0, dx);
 
         return run->strategy->ops->extrema(run->strategy, run, &sum, error);
     }
     GR_ASSERT(winner != NULL || a->block->n_dst == 0);
     from.type = a->block->a->csr.index_type;
-    gr_scatter_extrema(run, &from, run->space.scratch, dx, run->space.scratch);
-    if (!gr_block_has_halo(a->block)) return GRAFT_OK;
-    gr_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->space.scratch, width);
+    gr_model_scatter_extrema(run, &from, run->space.scratch, dx, run->space.scratch);
+    if (!gr_model_block_has_halo(a->block)) return GRAFT_OK;
+    gr_model_layer_scale(run, gr_dense_operand(dx, width, n_src), NULL, 1, run->space.scratch, width);
     GR_TRY(exchange_halo(run, a, a->block, GR_BACKWARD, 0, error));
-    gr_layer_scale(run, gr_dense_operand(run->space.scratch, width, n_src), NULL, 1, dx, width);
+    gr_model_layer_scale(run, gr_dense_operand(run->space.scratch, width, n_src), NULL, 1, dx, width);
     return GRAFT_OK;
 }

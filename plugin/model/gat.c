@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-const struct gr_gat_loops *gr_gat_loops_for(enum gr_isa isa)
+const struct gr_gat_loops *gr_model_gat_loops_for(enum gr_isa isa)
 {
     return GR_FOR_ISA(&gr_gat, isa);
 }
@@ -102,7 +102,7 @@ static struct pass pass_of(const struct gr_run *run, const struct gr_activations
     return (struct pass){
         .run = run,
         .block = block,
-        .loops = gr_gat_loops_for(run->isa),
+        .loops = gr_model_gat_loops_for(run->isa),
         .gat = { .arrays = { .projected = a->own[PROJECTED],
                              .score = { a->own[SOURCE_SCORE], a->own[TARGET_SCORE] },
                              .alpha = a->own[ALPHA],
@@ -260,9 +260,10 @@ static int32_t project(struct gr_run *run, struct gr_activations *a, struct gr_o
 {
     struct gr_rows rows;
 
-    if (a->layer->inner_bias == NULL) return gr_product(run, x, a->layer->neigh, 0, NULL, a->own[PROJECTED], error);
+    if (a->layer->inner_bias == NULL)
+        return gr_model_product(run, x, a->layer->neigh, 0, NULL, a->own[PROJECTED], error);
     rows = projected_rows(run, a);
-    return gr_product_rows(run, x, a->layer->neigh, 0, &rows, error);
+    return gr_model_product_rows(run, x, a->layer->neigh, 0, &rows, error);
 }
 
 /* From the scratch memory, the gradient of Z, to the gradients of H W and of the bias. */
@@ -275,8 +276,8 @@ static void project_backward(struct gr_run *run, const struct gr_activations *a)
     pass.gradient = (struct gr_rows_gradient){ .g = run->space.scratch,
                                                .bias = a->layer->inner_bias->gradient,
                                                .partial = run->space.partial };
-    gr_rows_backward_begin(&pass);
-    gr_layer_rows_backward(run, &pass);
+    gr_nn_rows_backward_begin(&pass);
+    gr_model_layer_rows_backward(run, &pass);
 }
 
 static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
@@ -287,8 +288,8 @@ static int32_t gat_begin(struct gr_run *run, struct gr_activations *a, struct gr
     GR_TRY(project(run, a, x, error));
     begin = gr_profile_begin(&run->profile);
     make_edge_factor(a, &pass.gat);
-    if (gr_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->own[PROJECTED], begin, error));
-    a->awaits_halo = gr_block_has_halo(a->block);
+    if (gr_model_block_has_halo(a->block)) GR_TRY(begin_boundary(run, a, GR_FORWARD, a->own[PROJECTED], begin, error));
+    a->awaits_halo = gr_model_block_has_halo(a->block);
     over_vertices(&pass, pass.loops->vertex_scores, 0, a->block->n_src);
     over_edges(&pass, rows_without(&pass, GR_ROW_BOUNDARY), attend_rows);
     if (a->awaits_halo) gr_profile_part(&run->profile, "local", 0, 0, 0);
@@ -307,7 +308,7 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
 
     (void)x;
     gr_edge_mxm(pass.gat.csr, NULL, &pass.factors, &pass.z, &out, &own, gr_run_team(run));
-    if (gr_block_has_halo(a->block)) {
+    if (gr_model_block_has_halo(a->block)) {
         GR_TRY(attend_to_halo(run, a, &pass, begin, error));
         gr_edge_mxm(pass.gat.csr, NULL, &pass.factors, &pass.z, &out, &other, gr_run_team(run));
     }
@@ -315,7 +316,7 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
     pass.gat.to = a->z;
     if (averages) over_vertices(&pass, pass.loops->average, 0, a->block->n_dst);
     end_attention(run, &pass, begin, 1, 2 * (double)pass.edges * (double)pass.wide);
-    gr_layer_rows_forward(run, rows);
+    gr_model_layer_rows_forward(run, rows);
     return GRAFT_OK;
 }
 
@@ -369,7 +370,7 @@ static void edge_weight_gradients(const struct pass *pass, const struct gr_activ
 
     over_chunks((struct over_vertices){ .pass = pass, .sum = pass->loops->edge_gradients, .width = count },
                 pass->block->n_dst);
-    gr_rows_sum_chunks(pass->run->space.partial, count, pass->block->n_dst, count, factor);
+    gr_nn_rows_sum_chunks(pass->run->space.partial, count, pass->block->n_dst, count, factor);
     memset(vectors, 0, (uint64_t)pass->wide * sizeof *vectors);
     for (int64_t i = 0; i < count * columns; i++) {
         weights[i] = factor[i / columns] * layer->edge_attention->value[i % pass->wide];
@@ -384,8 +385,8 @@ static void vector_gradients(const struct pass *pass, const struct gr_layer *lay
     const double *const sums = pass->run->space.partial;
 
     over_chunks((struct over_vertices){ .pass = pass, .sum = pass->loops->vector_gradients, .width = width }, n);
-    gr_rows_sum_chunks(sums + GR_SOURCE * pass->wide, width, n, pass->wide, layer->source->gradient);
-    gr_rows_sum_chunks(sums + GR_TARGET * pass->wide, width, n, pass->wide, layer->target->gradient);
+    gr_nn_rows_sum_chunks(sums + GR_SOURCE * pass->wide, width, n, pass->wide, layer->source->gradient);
+    gr_nn_rows_sum_chunks(sums + GR_TARGET * pass->wide, width, n, pass->wide, layer->target->gradient);
 }
 
 /* From g, the gradient of the sums of each head, to the gradients of Z, in the scratch memory, and of the vectors. Over
@@ -398,7 +399,7 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
 
     GR_TRY(gr_edge_map(block->a, &map, error));
     clear_other_targets(pass);
-    if (gr_block_has_halo(block)) {
+    if (gr_model_block_has_halo(block)) {
         edge_gradients(pass, g, rows_with(pass, GR_ROW_BOUNDARY));
         vertex_gradients(pass, map, g, block->n_src, block->n_seen - block->n_src, rows_with(pass, GR_ROW_HALO));
         GR_TRY(begin_boundary(run, a, GR_BACKWARD, run->space.scratch, begin, error));
@@ -408,7 +409,7 @@ static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, 
     if (pass->gat.edge_features > 0) edge_weight_gradients(pass, a);
     vertex_gradients(pass, map, g, 0, block->n_src, rows_without(pass, GR_ROW_HALO));
     vector_gradients(pass, a->layer);
-    if (gr_block_has_halo(block)) return run->strategy->ops->boundary_end(run->strategy, run, 0, error);
+    if (gr_model_block_has_halo(block)) return run->strategy->ops->boundary_end(run->strategy, run, 0, error);
     return GRAFT_OK;
 }
 
@@ -432,10 +433,10 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     GR_TRY(attention_backward(run, a, &pass, &gradient, begin, error));
     end_attention(run, &pass, begin, 2, 4 * (double)pass.edges * (double)pass.wide);
     project_backward(run, a);
-    GR_TRY(gr_product_weight_gradient(run, x, run->space.scratch, 0, a->layer->neigh, error));
+    GR_TRY(gr_model_weight_gradient(run, x, run->space.scratch, 0, a->layer->neigh, error));
     if (dx != NULL)
-        return gr_product_input_gradient_with(run, run->space.scratch, a->block->n_src, a->layer->neigh, 0, dx,
-                                              run->below, error);
+        return gr_model_input_gradient_with(run, run->space.scratch, a->block->n_src, a->layer->neigh, 0, dx,
+                                            run->below, error);
     return GRAFT_OK;
 }
 

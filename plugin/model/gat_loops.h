@@ -63,6 +63,6 @@ struct gr_gat_loops {
 };
 
 /** The table for an instruction set. */
-const struct gr_gat_loops *gr_gat_loops_for(enum gr_isa isa);
+const struct gr_gat_loops *gr_model_gat_loops_for(enum gr_isa isa);
 
 extern const struct gr_gat_loops gr_gat_generic, gr_gat_avx2, gr_gat_avx512, gr_gat_sve256, gr_gat_sve512;

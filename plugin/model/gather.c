@@ -22,14 +22,15 @@ static int aggregates_first(const struct gr_run *run, int32_t l)
     return layer->in + more <= 2 * layer->out;
 }
 
-void gr_layer_count_gathered(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity)
+void gr_model_layer_count_gathered(const struct gr_run *run, struct gr_activations *a,
+                                   const struct gr_capacity *capacity)
 {
     a->aggregate_first = aggregates_first(run, a->index);
     if (a->aggregate_first) a->count[GR_ARRAY_GATHERED] = capacity->rows * a->layer->in;
 }
 
-struct gr_sum gr_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale, const float *x,
-                        int64_t width, int add, float *out)
+struct gr_sum gr_model_sum_of(const struct gr_activations *a, enum gr_direction direction, const float *scale,
+                              const float *x, int64_t width, int add, float *out)
 {
     return (struct gr_sum){ .block = a->block,
                             .direction = direction,
@@ -52,7 +53,7 @@ static int32_t round_rows(struct gr_run *run, struct gr_sum *sum, graft_error *e
     int32_t           rc;
 
     if (run->space.rounded == NULL || sum->kind == GR_SUM_LABELS) return GRAFT_OK;
-    rc = gr_dense_convert(&from, &to, gr_run_team(run), error);
+    rc = gr_kernel_dense_convert(&from, &to, gr_run_team(run), error);
     gr_profile_end(&run->profile, "rows", begin, 6 * (double)rows * (double)sum->width, 0);
     sum->x = run->space.rounded;
     sum->x_type = GRAFT_BF16;
@@ -60,7 +61,7 @@ static int32_t round_rows(struct gr_run *run, struct gr_sum *sum, graft_error *e
     return rc;
 }
 
-int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_error *error)
+int32_t gr_model_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_error *error)
 {
     const struct gr_strategy_ops *ops = run->strategy->ops;
     struct gr_sum                 sum = *wanted;
@@ -68,47 +69,48 @@ int32_t gr_aggregate(struct gr_run *run, const struct gr_sum *wanted, graft_erro
     GR_TRY(round_rows(run, &sum, error));
     GR_TRY(ops->aggregate_begin(run->strategy, run, &sum, error));
     if (ops->aggregate_end != NULL) GR_TRY(ops->aggregate_end(run->strategy, run, &sum, error));
-    gr_epilogue_end(run, sum.epilogue);
+    gr_model_epilogue_end(run, sum.epilogue);
     return GRAFT_OK;
 }
 
-int32_t gr_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
+int32_t gr_model_aggregate_scaled(struct gr_run *run, double own, struct gr_sum sum, graft_error *error)
 {
     const struct gr_block *block = sum.block;
 
     if (own != 0) {
-        gr_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_dst), NULL, (float)own, sum.out, sum.width);
+        gr_model_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_dst), NULL, (float)own, sum.out,
+                             sum.width);
         sum.add = 1;
     }
     if (block->right != NULL) {
-        gr_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_src), block->right, 0, run->space.scratch,
-                       sum.width);
+        gr_model_layer_scale(run, gr_dense_operand(sum.x, sum.stride, block->n_src), block->right, 0,
+                             run->space.scratch, sum.width);
         sum.x = run->space.scratch;
         sum.stride = sum.width;
     }
     sum.scale = block->left;
-    return gr_aggregate(run, &sum, error);
+    return gr_model_aggregate(run, &sum, error);
 }
 
 /* A (X + L E) is A X plus A L times E, so A X stays as it is. This function computes A L. */
 static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, double own, graft_error *error)
 {
     struct gr_sum sum =
-        gr_sum_of(a, GR_FORWARD, NULL, run->space.scratch, run->targets.n_classes, 0, run->labels.gathered);
+        gr_model_sum_of(a, GR_FORWARD, NULL, run->space.scratch, run->targets.n_classes, 0, run->labels.gathered);
 
     if (run->labels.has_gathered) return GRAFT_OK;
     sum.kind = GR_SUM_LABELS;
-    gr_labels_fill(run, a->block->n_src, run->space.scratch);
-    GR_TRY(gr_aggregate_scaled(run, own, sum, error));
+    gr_model_labels_fill(run, a->block->n_src, run->space.scratch);
+    GR_TRY(gr_model_aggregate_scaled(run, own, sum, error));
     run->labels.has_gathered = 1;
     return GRAFT_OK;
 }
 
-int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
-                        graft_error *error)
+int32_t gr_model_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
+                              graft_error *error)
 {
     const int     constant = a->index == 0 && run->input.is_constant; /* arrays of no rows may all be NULL */
-    struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
+    struct gr_sum sum = gr_model_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
 
     if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(run, a, own, error));
     if (constant && a->gathered_of == x.data) return GRAFT_OK;
@@ -118,12 +120,12 @@ int32_t gr_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_
         sum.kind = GR_SUM_CONSTANT;
         sum.block = run->input.whole; /* of all rows, for evaluation too */
     }
-    GR_TRY(gr_aggregate_scaled(run, own, sum, error));
+    GR_TRY(gr_model_aggregate_scaled(run, own, sum, error));
     if (constant) a->gathered_of = x.data;
     return GRAFT_OK;
 }
 
-struct gr_operand gr_layer_gathered(const struct gr_run *run, const struct gr_activations *a)
+struct gr_operand gr_model_layer_gathered(const struct gr_run *run, const struct gr_activations *a)
 {
     struct gr_operand x = gr_dense_operand(a->gathered, a->layer->in, a->block->n_dst);
 

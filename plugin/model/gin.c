@@ -22,7 +22,7 @@ static void gin_count(const struct gr_run *run, struct gr_activations *a, const 
     const int64_t out = a->layer->out;
 
     GR_ASSERT(a->layer->neigh != NULL && a->layer->outer != NULL);
-    gr_layer_count_gathered(run, a, capacity);
+    gr_model_layer_count_gathered(run, a, capacity);
     a->own_count[INNER] = capacity->rows * out;
     a->own_count[INNER_BITS] = capacity->rows * ((out + 7) / 8);
 }
@@ -45,13 +45,13 @@ static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a,
                                    struct gr_rows *rows, graft_error *error)
 {
     const int64_t      out = a->layer->out;
-    struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
-    struct gr_sum      sum = gr_sum_of(a, GR_FORWARD, NULL, run->space.scratch, out, 1, a->own[INNER]);
+    struct gr_epilogue epilogue = gr_model_layer_rows_epilogue(rows);
+    struct gr_sum      sum = gr_model_sum_of(a, GR_FORWARD, NULL, run->space.scratch, out, 1, a->own[INNER]);
 
     sum.epilogue = &epilogue;
-    GR_TRY(gr_product(run, x, a->layer->neigh, 0, NULL, run->space.scratch, error));
-    gr_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, 1, a->own[INNER], out);
-    return gr_aggregate(run, &sum, error);
+    GR_TRY(gr_model_product(run, x, a->layer->neigh, 0, NULL, run->space.scratch, error));
+    gr_model_layer_scale(run, gr_dense_operand(run->space.scratch, out, a->block->n_dst), NULL, 1, a->own[INNER], out);
+    return gr_model_aggregate(run, &sum, error);
 }
 
 static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
@@ -59,8 +59,8 @@ static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr
     struct gr_rows rows = inner_rows(run, a);
 
     if (a->aggregate_first) {
-        GR_TRY(gr_layer_gather(run, a, x, 1, error));
-        return gr_product_rows(run, gr_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
+        GR_TRY(gr_model_layer_gather(run, a, x, 1, error));
+        return gr_model_product_rows(run, gr_model_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
     } else {
         GR_TRY(forward_transformed(run, a, x, &rows, error));
     }
@@ -71,20 +71,20 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                            graft_error *error)
 {
     (void)x; /* begin() has used it */
-    return gr_product_rows(run, gr_dense_operand(a->own[INNER], a->layer->out, a->block->n_dst), a->layer->outer, 0,
-                           rows, error);
+    return gr_model_product_rows(run, gr_dense_operand(a->own[INNER], a->layer->out, a->block->n_dst), a->layer->outer,
+                                 0, rows, error);
 }
 
 /* to[n_src x width] = g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
 static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
                                 float *to, struct gr_epilogue *epilogue, graft_error *error)
 {
-    struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
+    struct gr_sum sum = gr_model_sum_of(a, GR_BACKWARD, NULL, g, width, 1, to);
 
     sum.epilogue = epilogue;
-    gr_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, 1, to, width);
-    gr_layer_clear_rest(run, a->block, to, width);
-    return gr_aggregate(run, &sum, error);
+    gr_model_layer_scale(run, gr_dense_operand(g, width, a->block->n_dst), NULL, 1, to, width);
+    gr_model_layer_clear_rest(run, a->block, to, width);
+    return gr_model_aggregate(run, &sum, error);
 }
 
 /* From run->space.scratch, the gradient of INNER before its bias. The contents of g are no longer needed. */
@@ -94,8 +94,8 @@ static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activation
     struct gr_parameter *const w = a->layer->neigh;
 
     GR_TRY(scatter_gradient(run, a, run->space.scratch, a->layer->out, g, NULL, error));
-    GR_TRY(gr_product_weight_gradient(run, x, g, 0, w, error));
-    if (dx != NULL) return gr_product_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
+    GR_TRY(gr_model_weight_gradient(run, x, g, 0, w, error));
+    if (dx != NULL) return gr_model_input_gradient_with(run, g, a->block->n_src, w, 0, dx, run->below, error);
     return GRAFT_OK;
 }
 
@@ -105,22 +105,22 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     const struct gr_layer  *layer = a->layer;
     const int64_t           n_dst = a->block->n_dst;
     struct gr_rows_backward inner = { .rows = inner_rows(run, a), .left = run->space.left[1] };
-    struct gr_epilogue      epilogue = { .some = gr_rows_backward_part, .arg = &inner };
+    struct gr_epilogue      epilogue = { .some = gr_nn_rows_backward_part, .arg = &inner };
     int32_t                 rc = GRAFT_OK;
 
     GR_TRY(
-        gr_product_weight_gradient(run, gr_dense_operand(a->own[INNER], layer->out, n_dst), g, 0, layer->outer, error));
+        gr_model_weight_gradient(run, gr_dense_operand(a->own[INNER], layer->out, n_dst), g, 0, layer->outer, error));
     inner.gradient = (struct gr_rows_gradient){ .g = run->space.scratch,
                                                 .bias = layer->inner_bias->gradient,
                                                 .partial = run->space.partial };
-    gr_workers_own_pass(run, a->index, 1, &inner);
-    gr_rows_backward_begin(&inner);
-    GR_TRY(gr_product_input_gradient_with(run, g, n_dst, layer->outer, 0, run->space.scratch, &epilogue, error));
-    gr_layer_rows_backward(run, &inner);
+    gr_model_workers_own_pass(run, a->index, 1, &inner);
+    gr_nn_rows_backward_begin(&inner);
+    GR_TRY(gr_model_input_gradient_with(run, g, n_dst, layer->outer, 0, run->space.scratch, &epilogue, error));
+    gr_model_layer_rows_backward(run, &inner);
     if (!a->aggregate_first) return gin_backward_transformed(run, a, x, g, dx, error);
-    GR_TRY(gr_product_weight_gradient(run, gr_layer_gathered(run, a), run->space.scratch, 0, layer->neigh, error));
+    GR_TRY(gr_model_weight_gradient(run, gr_model_layer_gathered(run, a), run->space.scratch, 0, layer->neigh, error));
     if (dx == NULL) return rc;
-    GR_TRY(gr_product_input_gradient(run, run->space.scratch, n_dst, layer->neigh, 0, NULL, g, error));
+    GR_TRY(gr_model_input_gradient(run, run->space.scratch, n_dst, layer->neigh, 0, NULL, g, error));
     return scatter_gradient(run, a, g, layer->in, dx, run->below, error);
 }
 

@@ -21,7 +21,7 @@ struct gr_model_kind {
     int gathers_late;  /* a layer that transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
 
     /** Set a->own_count, the elements of the arrays of the kind, which are 0 before; and a->count of `gathered` with
-     *  gr_layer_count_gathered(). NULL: there are none. */
+     *  gr_model_layer_count_gathered(). NULL: there are none. */
     void (*count)(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
     /** GR_STEP_BEGIN: from x to the arrays that the backward pass needs beside x and Z. NULL: there are none. */
     int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
@@ -45,8 +45,8 @@ extern const struct gr_parameter_shape gr_own_shapes[];
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 /** Whether layer l reads the output of layer k. */
-static inline int gr_config_reads(const struct gr_config *config, int32_t l, int32_t k)
+static inline int gr_model_config_reads(const struct gr_config *config, int32_t l, int32_t k)
 {
-    if (k == l - 1 || (k < l && gr_config_jumps(config, l))) return 1;
+    if (k == l - 1 || (k < l && gr_model_config_jumps(config, l))) return 1;
     return config->kind->teleports && k == config->n_weighted - 1 && l > k;
 }

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-int32_t gr_labels_check(const struct gr_run *run, graft_error *error)
+int32_t gr_model_labels_check(const struct gr_run *run, graft_error *error)
 {
     const struct gr_targets *targets = &run->targets;
     const char              *missing = targets->split == NULL ? "split" : "labels";
@@ -43,7 +43,7 @@ static int64_t gathered_elements(const struct gr_run *run, const struct gr_capac
     return run->layers[0].count[GR_ARRAY_GATHERED] > 0 ? capacity->rows * run->targets.n_classes : 0;
 }
 
-void gr_labels_plan(const struct gr_run *run, const struct gr_capacity *capacity, double bytes[GR_USES])
+void gr_model_labels_plan(const struct gr_run *run, const struct gr_capacity *capacity, double bytes[GR_USES])
 {
     if (!gr_propagates(run)) return;
     bytes[GR_USE_ACTIVATIONS] += (double)gathered_elements(run, capacity) * sizeof *run->labels.gathered;
@@ -51,8 +51,8 @@ void gr_labels_plan(const struct gr_run *run, const struct gr_capacity *capacity
     bytes[GR_USE_MASKS] += (double)capacity->label_rows;
 }
 
-int32_t gr_labels_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
-                       graft_error *error)
+int32_t gr_model_labels_init(struct gr_run *run, struct gr_budget *budget, const struct gr_capacity *capacity,
+                             graft_error *error)
 {
     const int64_t gathered = gathered_elements(run, capacity);
 
@@ -106,7 +106,7 @@ static int64_t choose_labels(struct gr_run *run, int training)
     return left;
 }
 
-int32_t gr_labels_begin(struct gr_run *run, int training, graft_error *error)
+int32_t gr_model_labels_begin(struct gr_run *run, int training, graft_error *error)
 {
     const double               begin = gr_profile_begin(&run->profile);
     const struct gr_parameter *e = run->model->label_embedding;
@@ -206,7 +206,7 @@ static void own_sums(struct gr_run *run, const float *g, int64_t width, float *t
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows * (double)width, 0);
 }
 
-void gr_labels_fill(struct gr_run *run, int64_t rows, float *x)
+void gr_model_labels_fill(struct gr_run *run, int64_t rows, float *x)
 {
     const struct gr_targets *targets = &run->targets;
     const double             begin = gr_profile_begin(&run->profile);
@@ -241,26 +241,26 @@ static struct gr_operand sums_of(const struct gr_run *run, struct gr_operand x)
     return gr_dense_operand(run->labels.gathered, run->targets.n_classes, x.rows);
 }
 
-int32_t gr_labels_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
-                          graft_error *error)
+int32_t gr_model_labels_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                                float *out, graft_error *error)
 {
     const struct gr_parameter product = product_of(run, w);
     int32_t                   rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
-    if (x.labels == GR_LABELS_GATHERED) rc = gr_product(run, sums_of(run, x), &product, beta, NULL, out, error);
+    GR_TRY_DONE(gr_model_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
+    if (x.labels == GR_LABELS_GATHERED) rc = gr_model_product(run, sums_of(run, x), &product, beta, NULL, out, error);
     else own_product(run, x.rows, run->labels.product, w->cols, beta != 0, out);
 done:
     return rc;
 }
 
-int32_t gr_labels_gradient(struct gr_run *run, struct gr_operand x, const float *g, struct gr_parameter *w,
-                           graft_error *error)
+int32_t gr_model_labels_gradient(struct gr_run *run, struct gr_operand x, const float *g, struct gr_parameter *w,
+                                 graft_error *error)
 {
     struct gr_parameter product = product_of(run, w), *e = run->model->label_embedding;
 
-    if (x.labels == GR_LABELS_GATHERED) GR_TRY(gr_product_weight_gradient(run, sums_of(run, x), g, 0, &product, error));
+    if (x.labels == GR_LABELS_GATHERED) GR_TRY(gr_model_weight_gradient(run, sums_of(run, x), g, 0, &product, error));
     else own_sums(run, g, w->cols, product.gradient);
-    GR_TRY(gr_product_weight_gradient(run, embedding_of(run), product.gradient, 1, w, error));
-    return gr_product_input_gradient(run, product.gradient, product.rows, w, 1, NULL, e->gradient, error);
+    GR_TRY(gr_model_weight_gradient(run, embedding_of(run), product.gradient, 1, w, error));
+    return gr_model_input_gradient(run, product.gradient, product.rows, w, 1, NULL, e->gradient, error);
 }

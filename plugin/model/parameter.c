@@ -21,12 +21,12 @@ enum { PARAMETERS_OF_LAYER = 11 };
 static int64_t extent(const struct gr_config *config, int32_t layer, char letter)
 {
     switch (letter) {
-    case 'i': return gr_config_in(config, layer);
+    case 'i': return gr_model_config_in(config, layer);
     case 'o': return config->width[layer + 1];
-    case 'w': return gr_config_wide(config, layer);
+    case 'w': return gr_model_config_wide(config, layer);
     case 'h': return config->attention.heads;
     case 'e': return config->attention.edge_features;
-    case 'd': return gr_config_wide(config, layer) / config->attention.heads;
+    case 'd': return gr_model_config_wide(config, layer) / config->attention.heads;
     default: return 1;
     }
 }
@@ -56,9 +56,9 @@ static void describe_layer(struct gr_model *model, int32_t l)
     const struct gr_config *config = &model->config;
     struct gr_layer        *layer = &model->layers[l];
 
-    layer->in = gr_config_in(config, l);
+    layer->in = gr_model_config_in(config, l);
     layer->out = config->width[l + 1];
-    layer->wide = gr_config_wide(config, l);
+    layer->wide = gr_model_config_wide(config, l);
     layer->hidden = l + 1 < config->n_weighted;
     layer->adds_input = config->hidden.adds_input && layer->hidden && l > 0 && layer->in == layer->out;
     if (l >= config->n_weighted) return;

@@ -84,11 +84,11 @@ static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads,
     case GR_WORK_SUM: return run_sum_task(run, work, t, error);
     case GR_WORK_MIX: gr_mix_part(&work->mix, t->begin, t->end); return GRAFT_OK;
     case GR_WORK_BACKWARD:
-        if (t->begin < t->end) gr_rows_backward_rest(&work->arg.backward, t->begin, t->end);
-        else gr_rows_backward_sums(&work->arg.backward);
+        if (t->begin < t->end) gr_nn_rows_backward_rest(&work->arg.backward, t->begin, t->end);
+        else gr_nn_rows_backward_sums(&work->arg.backward);
         return GRAFT_OK;
     case GR_WORK_SCALE:
-        if (scaling->x != NULL) gr_rows_scale_part(scaling, t->begin, t->end);
+        if (scaling->x != NULL) gr_nn_rows_scale_part(scaling, t->begin, t->end);
         else memset(scaling->out + t->begin * width, 0, (uint64_t)((t->end - t->begin) * width) * sizeof(float));
         return GRAFT_OK;
     }
@@ -175,7 +175,7 @@ static void look_around(struct gr_run *run)
     int32_t     rc = GRAFT_OK;
 
     gr_strategy_poll(run->strategy);
-    if (is_alone && run->pass != GRAFT_PASS_EVALUATION) rc = gr_check_cancel(run->context, &error);
+    if (is_alone && run->pass != GRAFT_PASS_EVALUATION) rc = gr_context_check_cancel(run->context, &error);
     if (rc == GRAFT_OK) return;
     lock(run->workers);
     if (run->workers->status == GRAFT_OK) {
@@ -253,7 +253,7 @@ static void run_fillers(struct gr_run *run)
     if (ran) gr_profile_end(&run->profile, "update", begin, 0, 0);
 }
 
-void gr_workers_execute(struct gr_run *run)
+void gr_model_workers_execute(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
     const double       begin = gr_profile_begin(&run->profile);

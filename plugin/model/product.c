@@ -13,7 +13,7 @@ static void scale_all(struct gr_run *run, void *arg)
 {
     const struct gr_rows_scaling *s = arg;
 
-    gr_layer_scale(run, gr_dense_operand(s->x, s->x_stride, s->n), s->scale, 0, s->out, s->width);
+    gr_model_layer_scale(run, gr_dense_operand(s->x, s->x_stride, s->n), s->scale, 0, s->out, s->width);
 }
 
 /* Scaling of a product of n rows in place. */
@@ -25,11 +25,11 @@ static struct gr_rows_scaling in_place(const float *scale, float *x, int64_t n, 
 /* NULL without a scale. */
 static struct gr_epilogue *scaling_epilogue(struct gr_epilogue *epilogue, struct gr_rows_scaling *scaling)
 {
-    *epilogue = (struct gr_epilogue){ .some = gr_rows_scale_part, .all = scale_all, .arg = scaling };
+    *epilogue = (struct gr_epilogue){ .some = gr_nn_rows_scale_part, .all = scale_all, .arg = scaling };
     return scaling->scale != NULL ? epilogue : NULL;
 }
 
-void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue)
+void gr_model_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue)
 {
     if (epilogue == NULL || epilogue->is_done || epilogue->all == NULL) return;
     epilogue->all(run, epilogue->arg);
@@ -43,7 +43,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilo
     graft_gemm   g = *shape;
     int32_t      rc;
 
-    if (gr_workers_gemm(run, shape, epilogue)) return GRAFT_OK;
+    if (gr_model_workers_gemm(run, shape, epilogue)) return GRAFT_OK;
     g.size = sizeof g;
     g.threads = gr_threads_worth(run->threads, g.m * g.n * g.k / 16);
     g.alpha = 1;
@@ -61,7 +61,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilo
     gr_profile_end(&run->profile, "update", begin,
                    4 * ((double)g.m * (double)g.k + (double)g.k * (double)g.n + (double)g.m * (double)g.n),
                    2 * (double)g.m * (double)g.n * (double)g.k);
-    if (rc == GRAFT_OK) gr_epilogue_end(run, epilogue);
+    if (rc == GRAFT_OK) gr_model_epilogue_end(run, epilogue);
     return rc;
 }
 
@@ -103,21 +103,21 @@ static int32_t run_call(struct gr_run *run, const struct gr_sparse_product *p, s
                    entries * (double)p->width * gr_dtype_bytes(call->from.dtype) +
                        4 * (entries * operations + (double)csr->n_rows * (double)p->width),
                    operations * entries * (double)p->width);
-    if (rc == GRAFT_OK) gr_epilogue_end(run, p->epilogue);
+    if (rc == GRAFT_OK) gr_model_epilogue_end(run, p->epilogue);
     return rc;
 }
 
-int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
+int32_t gr_model_product_sparse(struct gr_run *run, const struct gr_sparse_product *p, graft_error *error)
 {
     struct gr_sparse_call call;
 
-    if (gr_workers_sum(run, p)) return GRAFT_OK;
+    if (gr_model_workers_sum(run, p)) return GRAFT_OK;
     gr_sparse_call_init(&call, p, p->a, 0, p->a->csr.n_rows);
     return run_call(run, p, &call, error);
 }
 
-int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
-                           float *out, graft_error *error)
+int32_t gr_model_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+                                 float *out, graft_error *error)
 {
     const struct gr_sparse_product product = { .phase = "aggregate", .a = a, .x = x, .width = width, .out = out };
     struct gr_sparse_call          call;
@@ -136,8 +136,8 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
     const struct gr_operand weights = gr_dense_operand(w->value, w->cols, w->rows);
 
     if (x.labels != GR_LABELS_NONE) {
-        gr_workers_sync(run);
-        GR_TRY(gr_labels_product(run, x, w, beta, out, error));
+        gr_model_workers_sync(run);
+        GR_TRY(gr_model_labels_product(run, x, w, beta, out, error));
         beta = 1;
     }
     if (x.sparse == NULL) {
@@ -154,19 +154,19 @@ static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_
                                    .ldc = w->cols },
                     epilogue, error);
     }
-    return gr_product_sparse(run,
-                             &(struct gr_sparse_product){ .phase = "update",
-                                                          .a = sparse_part_of(x)->x,
-                                                          .x = weights,
-                                                          .width = w->cols,
-                                                          .add = beta != 0,
-                                                          .out = out,
-                                                          .epilogue = epilogue },
-                             error);
+    return gr_model_product_sparse(run,
+                                   &(struct gr_sparse_product){ .phase = "update",
+                                                                .a = sparse_part_of(x)->x,
+                                                                .x = weights,
+                                                                .width = w->cols,
+                                                                .add = beta != 0,
+                                                                .out = out,
+                                                                .epilogue = epilogue },
+                                   error);
 }
 
-int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
-                   const float *scale, float *out, graft_error *error)
+int32_t gr_model_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                         const float *scale, float *out, graft_error *error)
 {
     struct gr_rows_scaling scaling = in_place(scale, out, x.rows, w->cols);
     struct gr_epilogue     epilogue;
@@ -174,10 +174,10 @@ int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_para
     return product(run, x, w, beta, out, scaling_epilogue(&epilogue, &scaling), error);
 }
 
-int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
-                        struct gr_rows *rows, graft_error *error)
+int32_t gr_model_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                              struct gr_rows *rows, graft_error *error)
 {
-    struct gr_epilogue epilogue = gr_layer_rows_epilogue(rows);
+    struct gr_epilogue epilogue = gr_model_layer_rows_epilogue(rows);
 
     return product(run, x, w, beta, rows->z, &epilogue, error);
 }
@@ -189,14 +189,14 @@ static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const fl
     if (x.sparse != NULL) {
         const struct gr_operand gradient = gr_dense_operand(g, w->cols, x.rows);
 
-        return gr_product_sparse(run,
-                                 &(struct gr_sparse_product){ .phase = "update",
-                                                              .a = sparse_part_of(x)->transpose,
-                                                              .x = gradient,
-                                                              .width = w->cols,
-                                                              .add = beta != 0,
-                                                              .out = w->gradient },
-                                 error);
+        return gr_model_product_sparse(run,
+                                       &(struct gr_sparse_product){ .phase = "update",
+                                                                    .a = sparse_part_of(x)->transpose,
+                                                                    .x = gradient,
+                                                                    .width = w->cols,
+                                                                    .add = beta != 0,
+                                                                    .out = w->gradient },
+                                       error);
     }
     return gemm(run,
                 &(graft_gemm){ .transpose_a = 1,
@@ -213,16 +213,16 @@ static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const fl
                 NULL, error);
 }
 
-int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
-                                   struct gr_parameter *w, graft_error *error)
+int32_t gr_model_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
+                                 struct gr_parameter *w, graft_error *error)
 {
     const int32_t rc = weight_gradient(run, x, g, beta, w, error);
 
-    return rc == GRAFT_OK && x.labels != GR_LABELS_NONE ? gr_labels_gradient(run, x, g, w, error) : rc;
+    return rc == GRAFT_OK && x.labels != GR_LABELS_NONE ? gr_model_labels_gradient(run, x, g, w, error) : rc;
 }
 
-int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
-                                       float beta, float *out, struct gr_epilogue *epilogue, graft_error *error)
+int32_t gr_model_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                     float beta, float *out, struct gr_epilogue *epilogue, graft_error *error)
 {
     return gemm(run,
                 &(graft_gemm){ .transpose_b = 1,
@@ -239,11 +239,11 @@ int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64
                 epilogue, error);
 }
 
-int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
-                                  float beta, const float *scale, float *out, graft_error *error)
+int32_t gr_model_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                float beta, const float *scale, float *out, graft_error *error)
 {
     struct gr_rows_scaling scaling = in_place(scale, out, rows, w->rows);
     struct gr_epilogue     epilogue;
 
-    return gr_product_input_gradient_with(run, g, rows, w, beta, out, scaling_epilogue(&epilogue, &scaling), error);
+    return gr_model_input_gradient_with(run, g, rows, w, beta, out, scaling_epilogue(&epilogue, &scaling), error);
 }

@@ -7,25 +7,25 @@
 #include "nn/rows.h"
 
 /** After a product: the epilogue, unless the product or an earlier call has done it. NULL is legal. */
-void gr_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);
+void gr_model_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue);
 
 /** out[x.rows x w->cols] = diag(scale) (x w + beta out), for beta 0 or 1; scale NULL: 1. x may be sparse features, also
  *  in the functions below. */
-int32_t gr_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
-                   const float *scale, float *out, graft_error *error);
+int32_t gr_model_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                         const float *scale, float *out, graft_error *error);
 /** rows->z[x.rows x w->cols] = x w + beta z, and then the pass over rows, block by block in the caches if possible. */
-int32_t gr_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
-                        struct gr_rows *rows, graft_error *error);
+int32_t gr_model_product_rows(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
+                              struct gr_rows *rows, graft_error *error);
 /** The gradient of w: x^T g, added to the present gradient if beta is 1, not if 0. With labels, the gradient of their
  *  embedding is added too. */
-int32_t gr_product_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
-                                   struct gr_parameter *w, graft_error *error);
+int32_t gr_model_weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
+                                 struct gr_parameter *w, graft_error *error);
 /** The gradient of x: out[rows x w->rows] = diag(scale) (g w^T + beta out). */
-int32_t gr_product_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
-                                  float beta, const float *scale, float *out, graft_error *error);
+int32_t gr_model_input_gradient(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                float beta, const float *scale, float *out, graft_error *error);
 /** out = g w^T + beta out, with the epilogue, which may be NULL; run->below for the last product that writes dx. */
-int32_t gr_product_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
-                                       float beta, float *out, struct gr_epilogue *epilogue, graft_error *error);
+int32_t gr_model_input_gradient_with(struct gr_run *run, const float *g, int64_t rows, const struct gr_parameter *w,
+                                     float beta, float *out, struct gr_epilogue *epilogue, graft_error *error);
 
 /** out[rows of a x width] = diag(scale) a x, or added to it, as a graft.mxm product in phase `phase` of the profile. */
 struct gr_sparse_product {
@@ -73,10 +73,10 @@ static inline void gr_sparse_call_init(struct gr_sparse_call *call, const struct
     call->args.flags |= GRAFT_MXM_REPLACE;
 }
 
-int32_t gr_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
+int32_t gr_model_product_sparse(struct gr_run *run, const struct gr_sparse_product *product, graft_error *error);
 
 /** out[rows of a x width] = for each column the extremum over the rows of x for which a row of a has entries, 0 if
  *  none.
  *  \param[out] winner  The row of x with the extremum, -1 if none, of the index type of a; or NULL. */
-int32_t gr_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
-                           float *out, graft_error *error);
+int32_t gr_model_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_operand x, int64_t width, void *winner,
+                                 float *out, graft_error *error);

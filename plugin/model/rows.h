@@ -6,10 +6,10 @@
 #include "nn/rows.h"
 
 /** x[n_src x width]: set the rows after the first n_dst to zero. */
-void gr_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
+void gr_model_layer_clear_rest(struct gr_run *run, const struct gr_block *block, float *x, int64_t width);
 /** out[x.rows x width] = diag(scale) x, or factor * x if scale is NULL. x may be out. */
-void gr_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
-                    int64_t width);
+void gr_model_layer_scale(struct gr_run *run, struct gr_operand x, const float *scale, float factor, float *out,
+                          int64_t width);
 
 /** y = by x + beta y. */
 struct gr_mix {
@@ -25,10 +25,10 @@ static inline void gr_mix_part(const struct gr_mix *m, int64_t begin, int64_t en
 }
 
 /** `count` elements. */
-void gr_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y);
+void gr_model_layer_mix(struct gr_run *run, int64_t count, float by, const float *x, float beta, float *y);
 
 /** Bias, norm, activation and dropout: struct gr_rows. */
-void               gr_layer_rows_forward(struct gr_run *run, struct gr_rows *rows);
+void               gr_model_layer_rows_forward(struct gr_run *run, struct gr_rows *rows);
 /** The same pass as the epilogue of the product that makes Z. */
-struct gr_epilogue gr_layer_rows_epilogue(struct gr_rows *rows);
-void               gr_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass);
+struct gr_epilogue gr_model_layer_rows_epilogue(struct gr_rows *rows);
+void               gr_model_layer_rows_backward(struct gr_run *run, struct gr_rows_backward *pass);

@@ -14,7 +14,7 @@ static int32_t sgc_forward(struct gr_run *run, struct gr_activations *a, struct 
 
     if (layer->self != NULL) return gr_kind_mlp.forward(run, a, x, rows, error);
     GR_ASSERT(layer->in == layer->out);
-    return gr_aggregate_scaled(run, 0, gr_sum_of(a, GR_FORWARD, NULL, x.data, layer->out, 0, a->z), error);
+    return gr_model_aggregate_scaled(run, 0, gr_model_sum_of(a, GR_FORWARD, NULL, x.data, layer->out, 0, a->z), error);
 }
 
 static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
@@ -22,11 +22,11 @@ static int32_t sgc_backward(struct gr_run *run, struct gr_activations *a, struct
 {
     const struct gr_layer *layer = a->layer;
     const struct gr_block *block = a->block;
-    const struct gr_sum    sum = gr_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, dx);
+    const struct gr_sum    sum = gr_model_sum_of(a, GR_BACKWARD, block->right, g, layer->out, 0, dx);
 
     if (layer->self != NULL) return gr_kind_mlp.backward(run, a, x, g, dx, error);
-    gr_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
-    return gr_aggregate(run, &sum, error);
+    gr_model_layer_scale(run, gr_dense_operand(g, layer->out, block->n_dst), block->left, 0, g, layer->out);
+    return gr_model_aggregate(run, &sum, error);
 }
 
 const struct gr_model_kind gr_kind_sgc = { .name = "sgc",

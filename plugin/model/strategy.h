@@ -41,7 +41,7 @@ struct gr_sum {
     enum gr_sum_kind       kind;
     const float           *scale; /* NULL: 1 */
     const void            *x;
-    graft_dtype            x_type; /* GRAFT_F32; GRAFT_BF16 from gr_aggregate(), with option model.type=bf16 */
+    graft_dtype            x_type; /* GRAFT_F32; GRAFT_BF16 from gr_model_aggregate(), with option model.type=bf16 */
     int64_t                stride, width;
     int                    add;
     float                 *out;

@@ -16,7 +16,7 @@
  * of rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
 enum { DEEP = 8192, MODULE_ROWS = 512 };
 
-int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
+int32_t gr_model_workers_check(const struct gr_run *run, graft_error *error)
 {
     const int64_t sparse = gr_resource_options(run->context)->workers_sparse;
 
@@ -28,7 +28,7 @@ int32_t gr_workers_check(const struct gr_run *run, graft_error *error)
         (long long)sparse, run->threads, (long long)sparse + 1);
 }
 
-int gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
+int gr_model_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     return gr_resource_options(run->context)->workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
 }
@@ -39,15 +39,15 @@ static int32_t count_row_passes(const struct gr_run *run)
     return gr_run_config(run)->n_layers * (run->model->layers[0].outer != NULL ? 2 : 1);
 }
 
-double gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial)
+double gr_model_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial)
 {
     const double pass = (double)chunks * sizeof(int64_t) + (double)partial * sizeof(double);
 
     return (double)sizeof *run->workers + count_row_passes(run) * pass;
 }
 
-int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
-                        graft_error *error)
+int32_t gr_model_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
+                              graft_error *error)
 {
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers, 1, error));
     for (int32_t i = 0; i < count_row_passes(run); i++) {
@@ -65,7 +65,7 @@ int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t ch
 
 /* -- recording ---------------------------------------------------------------------------------------------------- */
 
-const char *gr_workers_refusal(const struct gr_run *run)
+const char *gr_model_workers_refusal(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
 
@@ -98,7 +98,7 @@ static void make_states(struct gr_run *run)
     }
 }
 
-void gr_workers_fini(struct gr_run *run)
+void gr_model_workers_fini(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
 
@@ -112,12 +112,12 @@ static void forget_tasks(struct gr_workers *w)
     memset(w->done, 0, sizeof w->done);
 }
 
-void gr_workers_begin(struct gr_run *run)
+void gr_model_workers_begin(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
 
     if (w == NULL) return;
-    w->recording = gr_workers_suit(run) && !w->trial.is_off;
+    w->recording = gr_model_workers_suit(run) && !w->trial.is_off;
     w->trial.began = gr_seconds();
     if (w->recording) make_states(run);
     if (run->pass == GRAFT_PASS_FORWARD) memset(w->trial.of_kind, 0, sizeof w->trial.of_kind);
@@ -158,7 +158,7 @@ static int64_t stages_of_ranks(const struct gr_run *run)
     return max_of(4, run->threads < GR_STAGES_MOST ? run->threads : GR_STAGES_MOST);
 }
 
-int64_t gr_workers_stages(const struct gr_run *run)
+int64_t gr_model_workers_stages(const struct gr_run *run)
 {
     struct gr_workers  *w = run->workers;
     const graft_matrix *a = run->input.whole->a;
@@ -172,7 +172,7 @@ int64_t gr_workers_stages(const struct gr_run *run)
 static int64_t rows_of_stage(const struct gr_run *run, int64_t n)
 {
     const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : max_of(GR_CHUNK_ROWS, MODULE_ROWS);
-    const int64_t stages = gr_workers_stages(run), rows = max_of(1, (n + stages - 1) / stages);
+    const int64_t stages = gr_model_workers_stages(run), rows = max_of(1, (n + stages - 1) / stages);
 
     return (rows + align - 1) / align * align;
 }
@@ -182,9 +182,10 @@ static int64_t block_rows(const struct gr_run *run)
     return rows_of_stage(run, run->layers[0].block->n_src);
 }
 
-int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error)
+int32_t gr_model_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows,
+                             graft_error *error)
 {
-    if (a == NULL || run->workers == NULL || !gr_workers_suit(run) || a->n_blocks > 0) return GRAFT_OK;
+    if (a == NULL || run->workers == NULL || !gr_model_workers_suit(run) || a->n_blocks > 0) return GRAFT_OK;
     GR_TRY(gr_budget_check(budget, 8 * (double)(a->csr.n_rows + GR_STAGES_MOST), "graph (row pointers of its blocks)",
                            error));
     GR_TRY(gr_matrix_cut(a, rows_of_stage(run, rows), error));
@@ -251,40 +252,40 @@ static void find_needed(struct gr_workers *w, const struct gr_work_task *later)
     }
 }
 
-void gr_workers_sync(struct gr_run *run)
+void gr_model_workers_sync(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
 
     if (w == NULL || w->n_tasks == 0) return;
     find_needed(w, NULL);
     w->in_part = 0;
-    gr_workers_execute(run);
+    gr_model_workers_execute(run);
     forget_tasks(w);
 }
 
-int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error)
+int32_t gr_model_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error)
 {
     const struct gr_work_task later = { .read[0] = read, .write[0] = write };
     struct gr_workers        *w = run->workers;
 
     find_needed(w, &later);
     w->in_part = 1;
-    if (w->n_needed > 0) gr_workers_execute(run);
+    if (w->n_needed > 0) gr_model_workers_execute(run);
     return w->status == GRAFT_OK ? GRAFT_OK : gr_fail(error, w->status, "%s", w->error.message);
 }
 
 /* The array that a pass over rows writes beside the result of the product, or NULL. */
 static const float *beside_of(const struct gr_work *work)
 {
-    return work->epilogue.some == gr_rows_forward_part ? work->arg.rows.h : NULL;
+    return work->epilogue.some == gr_nn_rows_forward_part ? work->arg.rows.h : NULL;
 }
 
 static void copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
 {
-    GR_ASSERT(epilogue->some == gr_rows_scale_part || epilogue->some == gr_rows_forward_part ||
-              epilogue->some == gr_rows_backward_part);
-    if (epilogue->some == gr_rows_scale_part) work->arg.scaling = *(const struct gr_rows_scaling *)epilogue->arg;
-    else if (epilogue->some == gr_rows_forward_part) work->arg.rows = *(const struct gr_rows *)epilogue->arg;
+    GR_ASSERT(epilogue->some == gr_nn_rows_scale_part || epilogue->some == gr_nn_rows_forward_part ||
+              epilogue->some == gr_nn_rows_backward_part);
+    if (epilogue->some == gr_nn_rows_scale_part) work->arg.scaling = *(const struct gr_rows_scaling *)epilogue->arg;
+    else if (epilogue->some == gr_nn_rows_forward_part) work->arg.rows = *(const struct gr_rows *)epilogue->arg;
     else work->arg.backward = *(const struct gr_rows_backward *)epilogue->arg;
     work->epilogue = *epilogue;
     work->epilogue.arg = &work->arg;
@@ -334,8 +335,8 @@ static struct gr_work *new_work(struct gr_run *run, const struct gr_work *like, 
     struct gr_workers *w = run->workers;
     struct gr_work    *work;
 
-    if (!gr_workers_are_recording(run)) return NULL;
-    if (w->n_work == GR_WORK_OPERATIONS || w->n_tasks + tasks >= GR_WORK_TASKS) gr_workers_sync(run);
+    if (!gr_model_workers_are_recording(run)) return NULL;
+    if (w->n_work == GR_WORK_OPERATIONS || w->n_tasks + tasks >= GR_WORK_TASKS) gr_model_workers_sync(run);
     if (tasks >= GR_WORK_TASKS) return NULL;
     work = &w->work[w->n_work++];
     *work = *like;
@@ -362,13 +363,13 @@ static int must_wait(const struct gr_workers *w, struct gr_work_task task)
     return 0;
 }
 
-int gr_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
+int gr_model_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
 {
     const int            sends = run->strategy->ops->agree != NULL; /* later, while messages travel */
     const struct gr_work work = { .kind = GR_WORK_GEMM, .gemm = *g };
 
-    if (!gr_workers_are_recording(run) || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
-        gr_workers_sync(run);
+    if (!gr_model_workers_are_recording(run) || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
+        gr_model_workers_sync(run);
         return 0;
     }
     if (!g->transpose_a) return record(run, &work, epilogue, g->m, block_rows(run));
@@ -394,7 +395,7 @@ static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *wa
     return 1;
 }
 
-int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
+int gr_model_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
 {
     const struct gr_work  like = { .kind = GR_WORK_SUM, .sum = *p };
     const struct gr_work *work = NULL;
@@ -404,7 +405,7 @@ int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
         prepare_blocks(run, p, block_rows(run)))
         work = new_work(run, &like, p->epilogue, p->a->n_blocks);
     if (work == NULL) {
-        gr_workers_sync(run);
+        gr_model_workers_sync(run);
         return 0;
     }
     for (int64_t i = 0; i < p->a->n_blocks; i++) {
@@ -419,29 +420,29 @@ int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *p)
     return 1;
 }
 
-int gr_workers_scale(struct gr_run *run, const struct gr_rows_scaling *s)
+int gr_model_workers_scale(struct gr_run *run, const struct gr_rows_scaling *s)
 {
     const struct gr_work work = { .kind = GR_WORK_SCALE, .arg.scaling = *s };
 
-    return gr_workers_are_recording(run) && record(run, &work, NULL, s->n, block_rows(run));
+    return gr_model_workers_are_recording(run) && record(run, &work, NULL, s->n, block_rows(run));
 }
 
-int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width)
+int gr_model_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width)
 {
     const struct gr_work work = { .kind = GR_WORK_SCALE, .arg.scaling = { .n = rows, .width = width, .out = x } };
 
     return rows * width > 0 && record(run, &work, NULL, rows, rows);
 }
 
-int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
+int gr_model_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix)
 {
     const struct gr_work work = { .kind = GR_WORK_MIX, .mix = *mix };
 
-    if (!gr_workers_are_recording(run)) return 0;
+    if (!gr_model_workers_are_recording(run)) return 0;
     return record(run, &work, NULL, count, count / max_of(1, run->workers->stages_used) + 1);
 }
 
-void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass)
+void gr_model_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass)
 {
     struct gr_workers *w = run->workers;
     const int32_t      i = layer + (is_inner ? gr_run_config(run)->n_layers : 0);
@@ -452,13 +453,13 @@ void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, 
 }
 
 /* The sums of a pass follow its rows. */
-int gr_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass)
+int gr_model_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass)
 {
     const struct gr_work like = { .kind = GR_WORK_BACKWARD, .arg.backward = *pass };
     const int64_t        n = pass->rows.n;
     struct gr_work_task  sums;
 
-    if (!gr_workers_are_recording(run) || !record(run, &like, NULL, n, block_rows(run))) return 0;
+    if (!gr_model_workers_are_recording(run) || !record(run, &like, NULL, n, block_rows(run))) return 0;
     sums = (struct gr_work_task){ .worker = GR_WORKER_DENSE, .is_filler = 1, .begin = n, .end = n };
     sums.read[0] = task_of(&like, 0, n).write[1];
     add_task(run->workers, sums);
@@ -495,12 +496,12 @@ static void judge_pass(struct gr_run *run)
     if (run->pass == GRAFT_PASS_BACKWARD) judge_step(run);
 }
 
-int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
+int32_t gr_model_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
 {
     struct gr_workers *w = run->workers;
 
     if (w == NULL) return rc;
-    if (rc == GRAFT_OK) gr_workers_sync(run);
+    if (rc == GRAFT_OK) gr_model_workers_sync(run);
     if (w->trial.is_auto && rc == GRAFT_OK && w->status == GRAFT_OK && run->pass != GRAFT_PASS_EVALUATION)
         judge_pass(run);
     w->recording = 0;

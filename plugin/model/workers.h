@@ -110,55 +110,57 @@ struct gr_workers {
 };
 
 /** Whether options ask for workers in a run of this capacity; and create them. \return OK; ERR_NOMEM */
-int     gr_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity);
-int32_t gr_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
-                        graft_error *error);
+int     gr_model_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity);
+int32_t gr_model_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
+                              graft_error *error);
 /** Cut the matrix of a sum, which may be NULL, into the blocks of rows of passes whose first layer reads `rows` rows,
  *  and charge the budget for them. \return OK; ERR_NOMEM */
-int32_t gr_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows, graft_error *error);
+int32_t gr_model_workers_cut(struct gr_run *run, struct gr_budget *budget, graft_matrix *a, int64_t rows,
+                             graft_error *error);
 /** Bytes of the workers. `chunks` and `partial` are elements of run->left and run->partial. */
-double  gr_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
-void    gr_workers_fini(struct gr_run *run);
+double  gr_model_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
+void    gr_model_workers_fini(struct gr_run *run);
 
 /** Check that option workers.sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
-int32_t gr_workers_check(const struct gr_run *run, graft_error *error);
+int32_t gr_model_workers_check(const struct gr_run *run, graft_error *error);
 
-/** NULL if the arrays of this model are accessed only by products and by functions that call gr_workers_sync(); else
- *  the reason why it runs in the plain order. */
-const char *gr_workers_refusal(const struct gr_run *run);
+/** NULL if the arrays of this model are accessed only by products and by functions that call gr_model_workers_sync();
+ *  else the reason why it runs in the plain order. */
+const char *gr_model_workers_refusal(const struct gr_run *run);
 
-static inline int gr_workers_suit(const struct gr_run *run)
+static inline int gr_model_workers_suit(const struct gr_run *run)
 {
-    return gr_workers_refusal(run) == NULL;
+    return gr_model_workers_refusal(run) == NULL;
 }
 
 /** Blocks of a product. */
-int64_t gr_workers_stages(const struct gr_run *run);
+int64_t gr_model_workers_stages(const struct gr_run *run);
 /** Begin to record the products of a pass, if there are workers and the model suits them. */
-void    gr_workers_begin(struct gr_run *run);
-/** Execute the recorded tasks, if any. A failure is reported by gr_workers_end(). */
-void    gr_workers_sync(struct gr_run *run);
+void    gr_model_workers_begin(struct gr_run *run);
+/** Execute the recorded tasks, if any. A failure is reported by gr_model_workers_end(). */
+void    gr_model_workers_sync(struct gr_run *run);
 /** Execute the tasks on which a read of `read` and a write of `write` depend; other tasks stay recorded. \return OK;
  *  the first failure of this pass */
-int32_t gr_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write, graft_error *error);
+int32_t gr_model_workers_sync_for(struct gr_run *run, struct gr_extent read, struct gr_extent write,
+                                  graft_error *error);
 /** Execute the needed tasks, and unless `in_part` all other tasks. For workers.c. */
-void    gr_workers_execute(struct gr_run *run);
+void    gr_model_workers_execute(struct gr_run *run);
 /** Execute all tasks at the end of a pass with status `rc`. \return rc; the first failure */
-int32_t gr_workers_end(struct gr_run *run, int32_t rc, graft_error *error);
+int32_t gr_model_workers_end(struct gr_run *run, int32_t rc, graft_error *error);
 
 /** Whether a pass records its products now. */
-static inline int gr_workers_are_recording(const struct gr_run *run)
+static inline int gr_model_workers_are_recording(const struct gr_run *run)
 {
     return run->workers != NULL && run->workers->recording;
 }
 
 /** Record an operation, and the epilogue if it is not NULL. \return 1; 0 if the caller is to execute it now */
-int gr_workers_gemm(struct gr_run *run, const graft_gemm *gemm, struct gr_epilogue *epilogue);
-int gr_workers_sum(struct gr_run *run, const struct gr_sparse_product *sum);
-int gr_workers_scale(struct gr_run *run, const struct gr_rows_scaling *scaling);
-int gr_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix);
-int gr_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass);
-int gr_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width);
+int gr_model_workers_gemm(struct gr_run *run, const graft_gemm *gemm, struct gr_epilogue *epilogue);
+int gr_model_workers_sum(struct gr_run *run, const struct gr_sparse_product *sum);
+int gr_model_workers_scale(struct gr_run *run, const struct gr_rows_scaling *scaling);
+int gr_model_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix *mix);
+int gr_model_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass);
+int gr_model_workers_clear(struct gr_run *run, float *x, int64_t rows, int64_t width);
 
 /** Give a backward pass over rows arrays that no other pass uses before the tasks are executed. */
-void gr_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass);
+void gr_model_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass);

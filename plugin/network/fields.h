@@ -1,5 +1,5 @@
 /* Arrays of the host: columns of values on its rows, whatever their type and strides. Fields are complete, as
- * gr_field_read() leaves them. Loops go over chunks of rows, so that both kinds of layout are read from the cache.
+ * gr_mesh_field_read() leaves them. Loops go over chunks of rows, so that both kinds of layout are read from the cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -10,8 +10,8 @@
 enum { GR_FIELD_ROWS = GR_LIMIT(256, 4) };
 
 /** Read a column of rows row[0] to row[count - 1]. */
-static inline void gr_field_read_column(const graft_field *f, const int32_t *row, int64_t count, int64_t column,
-                                        double *values)
+static inline void gr_network_field_read_column(const graft_field *f, const int32_t *row, int64_t count, int64_t column,
+                                                double *values)
 {
     const int64_t first = column * f->column_stride, stride = f->row_stride;
 
@@ -27,7 +27,7 @@ static inline void gr_field_read_column(const graft_field *f, const int32_t *row
 }
 
 /** Write an element. */
-static inline void gr_field_put(const graft_field *f, int64_t row, int64_t column, double value)
+static inline void gr_network_field_put(const graft_field *f, int64_t row, int64_t column, double value)
 {
     const int64_t at = row * f->row_stride + column * f->column_stride;
 

@@ -85,8 +85,8 @@ static int32_t write_file(graft_network *n, const char *path, graft_error *error
     int32_t                     count, rc = GRAFT_OK;
 
     gr_network_texts(n, &texts);
-    GR_TRY_DONE(gr_state_file_list(n->context, &items, 0, &data, &count, error));
-    GR_TRY_DONE(gr_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
+    GR_TRY_DONE(gr_io_state_file_list(n->context, &items, 0, &data, &count, error));
+    GR_TRY_DONE(gr_io_tensor_file_write(n->context, data, count, texts.pair, GR_NETWORK_TEXTS, path, &output, error));
     rc = gr_output_end(&output, NULL, error);
 done:
     gr_output_abort(&output);
@@ -108,9 +108,9 @@ int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *
     const char             *found;
 
     gr_network_texts(n, &texts);
-    if (gr_tensors_value(header, "architecture") == NULL) return GRAFT_OK; /* of another program */
+    if (gr_io_tensors_value(header, "architecture") == NULL) return GRAFT_OK; /* of another program */
     for (int k = 0; k < GR_NETWORK_TEXTS; k++) {
-        found = gr_tensors_value(header, texts.pair[k].key);
+        found = gr_io_tensors_value(header, texts.pair[k].key);
         if (found != NULL && strcmp(found, texts.value[k]) == 0) continue;
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': '%s' is '%.64s' in its metadata, but this network has '%s'",
                        shown, texts.pair[k].key, found != NULL ? found : "", texts.value[k]);
@@ -126,14 +126,14 @@ int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *fro
     int32_t                  rc = GRAFT_OK;
 
     for (int32_t i = 0; item_at(n, i, &item); i++) {
-        const struct gr_tensor *t = gr_tensors_find(header, item.name);
+        const struct gr_tensor *t = gr_io_tensors_find(header, item.name);
 
         copies[i] = NULL;
         if (t == NULL || stays(header, item.name)) continue;
         copies[i] = gr_pool_new(n->context, pool, t->end - t->begin, 1, item.name, error);
         if (copies[i] == NULL) return GRAFT_ERR_NOMEM;
         if (from->file.fd < 0) continue;
-        GR_TRY_DONE(gr_tensor_file_read(&from->file, header, from->data, t, copies[i], error));
+        GR_TRY_DONE(gr_io_tensor_file_read(&from->file, header, from->data, t, copies[i], error));
         item.data = copies[i];
         rc = gr_network_check_values(&item, error);
         if (rc < 0) return rc;
@@ -173,7 +173,7 @@ static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, g
         GR_TRY(gr_network_reserve_moments(n, error));
         n->training.has_moments = 1;
     }
-    return gr_state_file_check(&items, &from->file, &from->header, error);
+    return gr_io_state_file_check(&items, &from->file, &from->header, error);
 }
 
 /* Whether a file sets all items that state_set() can set. */
@@ -193,14 +193,14 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
 
     GR_TRY_DONE(gr_comm_agree(comm, rc, error)); /* not on the state, which may differ between ranks before the file is
                                                loaded */
-    GR_TRY_DONE(gr_tensor_file_open(n->context, comm, path, &from, error));
+    GR_TRY_DONE(gr_io_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
     if (rc == GRAFT_OK)
         rc = GR_POOL_NEW(n->context, &pool, copies, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error);
     if (rc == GRAFT_OK) rc = gr_network_read_items(n, &from, &pool, copies, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     GR_TRY_DONE(share_items(n, copies, error));
-    if (comm->rank == 0 && gr_tensors_value(&from.header, GR_CHECKSUM_OF_TENSORS) == NULL)
+    if (comm->rank == 0 && gr_io_tensors_value(&from.header, GR_CHECKSUM_OF_TENSORS) == NULL)
         gr_log(n->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                from.file.name);
     gr_network_take_items(n, copies);
@@ -208,6 +208,6 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
 done:
     if (rc < 0) n->training.has_moments = had_moments;
     gr_pool_fini(n->context, &pool);
-    gr_tensor_file_close(&from);
+    gr_io_tensor_file_close(&from);
     return rc;
 }

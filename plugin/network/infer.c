@@ -43,7 +43,7 @@ static void take_input(graft_network *n, const graft_field *input)
         const int64_t count = n_nodes - first < GR_FIELD_ROWS ? n_nodes - first : GR_FIELD_ROWS;
 
         for (int64_t j = 0; j < n->columns.in; j++) {
-            gr_field_read_column(input, n->mesh->row_of + first, count, j, column);
+            gr_network_field_read_column(input, n->mesh->row_of + first, count, j, column);
             standardise(n, column, first, count, j);
             for (int64_t i = 0; j < n->columns.out && i < count; i++)
                 n->arrays.values[(first + i) * n->columns.out + j] = column[i];
@@ -60,7 +60,7 @@ int32_t gr_network_check_finite(const graft_network *n, const graft_field *field
         const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
 
         for (int64_t j = 0; j < field->n_columns; j++) {
-            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
+            gr_network_field_read_column(field, n->mesh->row_of + first, count, j, column);
             for (int64_t i = 0; i < count; i++) {
                 const double x = n->parameters.dtype == GRAFT_F64 ? column[i] : (double)(float)column[i];
 
@@ -112,7 +112,7 @@ static void give_values(const graft_network *n, const double *values, const graf
     for (int64_t row = 0; row < n->mesh->n_rows; row++) {
         if (!has_result(n, row)) continue;
         for (int64_t j = 0; j < n->columns.out; j++)
-            gr_field_put(output, row, j, values[n->mesh->node_of[row] * n->columns.out + j]);
+            gr_network_field_put(output, row, j, values[n->mesh->node_of[row] * n->columns.out + j]);
     }
 }
 
@@ -179,7 +179,7 @@ static void copy_state(const graft_network *n, const graft_field *from, const gr
 {
     for (int64_t row = 0; row < n->mesh->n_rows && from->data != to->data; row++)
         for (int64_t j = 0; j < n->columns.in && n->mesh->node_of[row] >= 0; j++)
-            gr_field_put(to, row, j, gr_field_at(from, row, j));
+            gr_network_field_put(to, row, j, gr_mesh_field_at(from, row, j));
 }
 
 int32_t gr_network_rollout(graft_network *n, int32_t rc, const graft_rollout *args, graft_error *error)

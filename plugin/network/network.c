@@ -25,7 +25,7 @@ static uint32_t compared_options(const graft_context *context)
 
 struct gr_team gr_network_team(const graft_network *n)
 {
-    return (struct gr_team){ .threads = gr_threads(n->context, 0) };
+    return (struct gr_team){ .threads = gr_context_threads(n->context, 0) };
 }
 
 /* The arrays of the rank's rows in the description. */
@@ -40,7 +40,7 @@ static int32_t read_constant(const graft_mesh *mesh, const graft_network_args *a
 {
     *constant = (graft_field){ .n_columns = 0 };
     if (args->constant == NULL) return GRAFT_OK;
-    return gr_field_read(args->constant, "args.constant", mesh->n_rows, -1, constant, error);
+    return gr_mesh_field_read(args->constant, "args.constant", mesh->n_rows, -1, constant, error);
 }
 
 /* Constant inputs are finite, and weights are at least 0. */
@@ -51,9 +51,9 @@ static int32_t check_given(const graft_mesh *mesh, const struct given *given, gr
         const long long shown = row + mesh->index_base;
 
         for (int64_t j = 0; j < given->constant.n_columns; j++)
-            if (!isfinite(gr_field_at(&given->constant, row, j)))
+            if (!isfinite(gr_mesh_field_at(&given->constant, row, j)))
                 return gr_fail(error, GRAFT_ERR_FORMAT, "args.constant has %g in row %lld, column %lld",
-                               gr_field_at(&given->constant, row, j), shown, (long long)j);
+                               gr_mesh_field_at(&given->constant, row, j), shown, (long long)j);
         if (given->loss_weight != NULL && !(given->loss_weight[row] >= 0 && isfinite(given->loss_weight[row])))
             return gr_fail(error, GRAFT_ERR_FORMAT, "args.loss_weight has %g in row %lld, expected 0 or more",
                            given->loss_weight[row], shown);
@@ -112,7 +112,7 @@ static int32_t agree_on_args(const graft_mesh *mesh, int32_t rc, const graft_net
                                           gr_base_options(mesh->context)->check == GR_CHECK_FULL };
 
     rc = gr_comm_agree_same(mesh->comm, rc, names, values, 5, error);
-    if (rc == GRAFT_OK) rc = gr_options_compare(mesh->context, mesh->comm, compared_options(mesh->context), error);
+    if (rc == GRAFT_OK) rc = gr_comm_compare_options(mesh->context, mesh->comm, compared_options(mesh->context), error);
     return rc;
 }
 
@@ -179,9 +179,9 @@ static int32_t allocate(graft_network *n, graft_error *error)
     GR_TRY(new_typed(n, GR_USE_FEATURES, &n->arrays.edges, n->mesh->n_edges * n->columns.edge_in, "edges", error));
     GR_TRY(new_typed(n, GR_USE_FEATURES, &n->arrays.output, nodes * n->columns.out, "output", error));
     GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, n->arrays.values, nodes * n->columns.out, error));
-    GR_TRY(gr_statistics_init(&n->budget, n->columns.in, &n->statistics[GR_STATISTICS_NODE], error));
-    GR_TRY(gr_statistics_init(&n->budget, n->columns.edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
-    return gr_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error);
+    GR_TRY(gr_nn_statistics_init(&n->budget, n->columns.in, &n->statistics[GR_STATISTICS_NODE], error));
+    GR_TRY(gr_nn_statistics_init(&n->budget, n->columns.edge_in, &n->statistics[GR_STATISTICS_EDGE], error));
+    return gr_nn_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error);
 }
 
 /* Constant inputs, boundary nodes, and weights of this rank, and the sum of weights over all ranks. */
@@ -195,7 +195,7 @@ static int32_t take_rows_given(graft_network *n, const struct given *given, graf
 
         for (int64_t j = 0; j < n->columns.constant; j++)
             gr_network_put(n, n->arrays.nodes, i * n->columns.node_in + n->columns.in + j,
-                           gr_field_at(&given->constant, row, j));
+                           gr_mesh_field_at(&given->constant, row, j));
         n->of_node.is_free[i] = given->is_free == NULL || given->is_free[row];
         n->of_node.free_weight[i] = n->of_node.is_free[i] ? (mesh->node_weight != NULL ? mesh->node_weight[i] : 1) : 0;
         n->of_node.loss_weight[i] =
@@ -251,12 +251,12 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
             const struct gr_statistics_rows rows = { 1, n->columns.edge_in, row, &weight };
 
             for (int64_t j = 0; j < n->columns.edge_in; j++) row[j] = edge_at(n, e, j);
-            if (pass == 0) gr_statistics_sum(&rows, n->columns.edge_in, sums);
-            else gr_statistics_deviate(s, &rows, sums);
+            if (pass == 0) gr_nn_statistics_sum(&rows, n->columns.edge_in, sums);
+            else gr_nn_statistics_deviate(s, &rows, sums);
         }
-        GR_TRY(gr_comm_sum_f64(n->mesh->comm, sums, gr_statistics_sums(n->columns.edge_in), error));
-        if (pass == 0) gr_statistics_centre(s, sums);
-        else gr_statistics_add(s, sums);
+        GR_TRY(gr_comm_sum_f64(n->mesh->comm, sums, gr_nn_statistics_sums(n->columns.edge_in), error));
+        if (pass == 0) gr_nn_statistics_centre(s, sums);
+        else gr_nn_statistics_add(s, sums);
     }
     gr_network_set_edges(n);
     return GRAFT_OK;
@@ -271,7 +271,7 @@ static uint64_t sum_of_node(const graft_network *n, const struct given *given, i
 
     sum = sum << 32 | gr_crc(0, &weight, sizeof weight);
     for (int64_t j = 0; j < n->columns.constant; j++) {
-        const double x = gr_field_at(&given->constant, row, j);
+        const double x = gr_mesh_field_at(&given->constant, row, j);
 
         sum = (sum & ~(uint64_t)UINT32_MAX) | gr_crc((uint32_t)sum, &x, sizeof x);
     }

@@ -80,7 +80,7 @@ int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *it
 
 void gr_network_state_changed(graft_network *n)
 {
-    for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_derive(&n->statistics[k]);
+    for (int k = 0; k < GR_STATISTICS; k++) gr_nn_statistics_derive(&n->statistics[k]);
     gr_network_set_edges(n);
     n->training.has_gradient = 0;
 }

@@ -32,10 +32,10 @@ static int32_t reserve_arrays(graft_network *n, graft_error *error)
     if (t->input == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->input, nodes * n->columns.in, error));
     if (t->target == NULL) GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->target, nodes * n->columns.out, error));
     for (int k = GR_STATISTICS_NODE; k < GR_STATISTICS; k++)
-        if (t->next[k].count == NULL) GR_TRY(gr_statistics_init(&n->budget, s[k].columns, &t->next[k], error));
+        if (t->next[k].count == NULL) GR_TRY(gr_nn_statistics_init(&n->budget, s[k].columns, &t->next[k], error));
     if (t->sums == NULL)
         GR_TRY(GR_BUDGET_NEW(&n->budget, GR_USE_FEATURES, t->sums,
-                             gr_statistics_sums(n->columns.in) + gr_statistics_sums(n->columns.out), error));
+                             gr_nn_statistics_sums(n->columns.in) + gr_nn_statistics_sums(n->columns.out), error));
     return GRAFT_OK;
 }
 
@@ -49,7 +49,7 @@ static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error
     if (count <= t->staged) return GRAFT_OK;
     GR_TRY(gr_budget_check(&n->budget, 8 * (double)columns * (double)n->mesh->n_nodes * (double)count, "pairs", error));
     GR_TRY(GR_NEW(n->context, stage, columns * n->mesh->n_nodes * count, error));
-    gr_budget_charge(&n->budget, GR_USE_FEATURES, gr_bytes(stage) - gr_bytes(t->stage));
+    gr_budget_charge(&n->budget, GR_USE_FEATURES, gr_memory_bytes(stage) - gr_memory_bytes(t->stage));
     gr_free(n->context, t->stage);
     t->stage = stage;
     t->staged = count;
@@ -105,7 +105,7 @@ void gr_network_copy_field(const graft_network *n, const graft_field *field, gra
         const int64_t left = n->mesh->n_nodes - first, count = left < GR_FIELD_ROWS ? left : GR_FIELD_ROWS;
 
         for (int64_t j = 0; j < field->n_columns; j++) {
-            gr_field_read_column(field, n->mesh->row_of + first, count, j, column);
+            gr_network_field_read_column(field, n->mesh->row_of + first, count, j, column);
             for (int64_t i = 0; i < count; i++) gr_nn_put(dtype, to, (first + i) * field->n_columns + j, column[i]);
         }
     }
@@ -156,12 +156,13 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
     const uint32_t           groups = gr_options_bit(n->context, &gr_network_option_table) |
                             gr_options_bit(n->context, &gr_training_option_table) | gr_mgn_option_bits(n->context);
     const uint64_t values[] = { (uint64_t)count, (uint64_t)n->progress.steps, n->progress.digest,
-                                gr_options_live_digest(n->context, groups) };
+                                gr_comm_digest_live_options(n->context, groups) };
     graft_error    differs = { .size = sizeof differs };
 
     rc = gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
     /* Name the option, if this status, which all ranks have, belongs to one. */
-    if (rc == GRAFT_ERR_ARG && gr_options_compare_live(n->context, n->mesh->comm, groups, &differs) == GRAFT_ERR_ARG)
+    if (rc == GRAFT_ERR_ARG &&
+        gr_comm_compare_live_options(n->context, n->mesh->comm, groups, &differs) == GRAFT_ERR_ARG)
         *error = differs;
     return rc;
 }
@@ -198,7 +199,8 @@ static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pa
                               graft_error *error)
 {
     struct gr_network_training *t = &n->training;
-    const int64_t of_nodes = gr_statistics_sums(n->columns.in), all = of_nodes + gr_statistics_sums(n->columns.out);
+    const int64_t               of_nodes = gr_nn_statistics_sums(n->columns.in),
+                  all = of_nodes + gr_nn_statistics_sums(n->columns.out);
 
     memset(t->sums, 0, (size_t)all * sizeof *t->sums);
     for (int32_t k = 0; k < count; k++) {
@@ -207,11 +209,11 @@ static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pa
 
         prepare(n, &pairs[k], k, WITH_NOISE);
         if (deviates) {
-            gr_statistics_deviate(&t->next[GR_STATISTICS_NODE], &in, t->sums);
-            gr_statistics_deviate(&t->next[GR_STATISTICS_OUTPUT], &out, t->sums + of_nodes);
+            gr_nn_statistics_deviate(&t->next[GR_STATISTICS_NODE], &in, t->sums);
+            gr_nn_statistics_deviate(&t->next[GR_STATISTICS_OUTPUT], &out, t->sums + of_nodes);
         } else {
-            gr_statistics_sum(&in, n->columns.in, t->sums);
-            gr_statistics_sum(&out, n->columns.out, t->sums + of_nodes);
+            gr_nn_statistics_sum(&in, n->columns.in, t->sums);
+            gr_nn_statistics_sum(&out, n->columns.out, t->sums + of_nodes);
         }
     }
     return gr_comm_sum_f64(n->mesh->comm, t->sums, all, error);
@@ -222,19 +224,19 @@ static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int
 {
     struct gr_network_training *t = &n->training;
     struct gr_statistics       *node = &t->next[GR_STATISTICS_NODE], *output = &t->next[GR_STATISTICS_OUTPUT];
-    double *const               of_output = t->sums + gr_statistics_sums(n->columns.in);
+    double *const               of_output = t->sums + gr_nn_statistics_sums(n->columns.in);
     int32_t                     rc = GRAFT_OK;
 
-    for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&t->next[k], &n->statistics[k]);
+    for (int k = 0; k < GR_STATISTICS; k++) gr_nn_statistics_copy(&t->next[k], &n->statistics[k]);
     if (n->progress.steps >= gr_network_frozen_after(n)) return GRAFT_OK;
     if (*node->count == 0 || *output->count == 0) {
         GR_TRY_DONE(sum_statistics(n, pairs, count, 0, error));
-        gr_statistics_centre(node, t->sums);
-        gr_statistics_centre(output, of_output);
+        gr_nn_statistics_centre(node, t->sums);
+        gr_nn_statistics_centre(output, of_output);
     }
     GR_TRY_DONE(sum_statistics(n, pairs, count, 1, error));
-    gr_statistics_add(node, t->sums);
-    gr_statistics_add(output, of_output);
+    gr_nn_statistics_add(node, t->sums);
+    gr_nn_statistics_add(output, of_output);
     for (int64_t j = 0; j < n->columns.in + n->columns.out && rc == GRAFT_OK; j++) {
         const double squares = j < n->columns.in ? node->squares[j] : output->squares[j - n->columns.in];
 
@@ -359,7 +361,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
 
     *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = live.step.rate };
     for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
-    if (rc == GRAFT_OK) rc = gr_check_cancel(n->context, error);
+    if (rc == GRAFT_OK) rc = gr_context_check_cancel(n->context, error);
     GR_TRY_DONE(gr_network_agree(n, rc, count, error));
     GR_TRY_DONE(compare_pairs(n, pairs, count, error));
     n->training.has_gradient = 0;
@@ -370,7 +372,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
         if (live.clip_norm > 0) gr_nn_clip(&n->parameters, step->gradient_norm, live.clip_norm);
         gr_nn_step(&n->parameters, &live.step, gr_network_team(n));
     }
-    for (int k = 0; k < GR_STATISTICS; k++) gr_statistics_copy(&n->statistics[k], &n->training.next[k]);
+    for (int k = 0; k < GR_STATISTICS; k++) gr_nn_statistics_copy(&n->statistics[k], &n->training.next[k]);
     n->training.has_moments = 1;
     step->step = ++n->progress.steps;
     gr_network_measure(n, GR_PHASE_STEP, begin);

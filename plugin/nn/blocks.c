@@ -19,7 +19,7 @@ int32_t gr_nn_blocks_init(struct gr_nn_blocks *b, graft_context *context, graft_
     b->element = gr_nn_bytes(dtype);
     b->loops = &GR_FOR_ISA(gr_mlp_loops, gr_processor_isa())[dtype == GRAFT_F64];
     b->form = *form;
-    b->n_threads = gr_threads(context, 0);
+    b->n_threads = gr_context_threads(context, 0);
     atomic_flag_clear(&b->lock);
     GR_TRY(GR_POOL_NEW(context, pool, b->thread, b->n_threads, error));
     for (int t = 0; t < b->n_threads; t++) {

@@ -5,25 +5,25 @@
 #include "base/parallel.h"
 #include "nn/rows_loops.h"
 
-const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa)
+const struct gr_rows_loops *gr_nn_rows_loops_for(enum gr_isa isa)
 {
     return GR_FOR_ISA(&gr_rows, isa);
 }
 
-void gr_rows_forward_part(void *rows, int64_t begin, int64_t end)
+void gr_nn_rows_forward_part(void *rows, int64_t begin, int64_t end)
 {
     const struct gr_rows *r = rows;
 
-    gr_rows_loops_for(r->isa)->forward(r, begin, end);
+    gr_nn_rows_loops_for(r->isa)->forward(r, begin, end);
 }
 
 static void forward_chunk(void *rows, int64_t chunk, int64_t begin, int64_t end)
 {
     (void)chunk;
-    gr_rows_forward_part(rows, begin, end);
+    gr_nn_rows_forward_part(rows, begin, end);
 }
 
-void gr_rows_forward(struct gr_rows *rows)
+void gr_nn_rows_forward(struct gr_rows *rows)
 {
     GR_ASSERT(rows->h == NULL || rows->n == 0 || rows->bits != NULL);
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, rows);
@@ -37,13 +37,13 @@ static double sum_chunks_of(const double *partial, int64_t stride, int64_t chunk
     return total;
 }
 
-void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
+void gr_nn_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum)
 {
     for (int64_t j = 0; j < width; j++)
         sum[j] = (float)sum_chunks_of(partial + j, stride, gr_chunk_count(n, GR_CHUNK_ROWS));
 }
 
-void gr_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum)
+void gr_nn_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum)
 {
     for (int64_t j = 0; j < width; j++) sum[j] = sum_chunks_of(partial + j, stride, gr_chunk_count(n, GR_CHUNK_ROWS));
 }
@@ -52,11 +52,11 @@ static void backward_chunk(const struct gr_rows_backward *pass, int64_t chunk, i
 {
     const struct gr_rows *rows = &pass->rows;
 
-    gr_rows_loops_for(rows->isa)->backward(rows, pass->gradient.g,
-                                           pass->gradient.partial + chunk * GR_PARTIALS * rows->width, begin, end);
+    gr_nn_rows_loops_for(rows->isa)->backward(rows, pass->gradient.g,
+                                              pass->gradient.partial + chunk * GR_PARTIALS * rows->width, begin, end);
 }
 
-void gr_rows_backward_begin(struct gr_rows_backward *pass)
+void gr_nn_rows_backward_begin(struct gr_rows_backward *pass)
 {
     const int64_t n = pass->rows.n;
 
@@ -67,7 +67,7 @@ void gr_rows_backward_begin(struct gr_rows_backward *pass)
     }
 }
 
-void gr_rows_backward_part(void *arg, int64_t begin, int64_t end)
+void gr_nn_rows_backward_part(void *arg, int64_t begin, int64_t end)
 {
     const struct gr_rows_backward *pass = arg;
 
@@ -89,7 +89,7 @@ static void complete_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     if (atomic_load_explicit(&pass->left[chunk], memory_order_relaxed) != 0) backward_chunk(pass, chunk, begin, end);
 }
 
-void gr_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end)
+void gr_nn_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end)
 {
     GR_ASSERT(begin % GR_CHUNK_ROWS == 0 && (end % GR_CHUNK_ROWS == 0 || end == pass->rows.n));
     for (int64_t row = begin; row < end; row += GR_CHUNK_ROWS)
@@ -97,7 +97,7 @@ void gr_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, i
                        row + GR_CHUNK_ROWS < end ? row + GR_CHUNK_ROWS : end);
 }
 
-void gr_rows_backward_sums(const struct gr_rows_backward *pass)
+void gr_nn_rows_backward_sums(const struct gr_rows_backward *pass)
 {
     const struct gr_rows          *rows = &pass->rows;
     const struct gr_rows_gradient *gradient = &pass->gradient;
@@ -105,17 +105,17 @@ void gr_rows_backward_sums(const struct gr_rows_backward *pass)
 
     for (int which = 0; which < GR_PARTIALS; which++) {
         if (sums[which] == NULL || (which == 0 && rows->h != NULL && rows->norms_columns)) continue;
-        gr_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,
-                           sums[which]);
+        gr_nn_rows_sum_chunks(gradient->partial + which * rows->width, GR_PARTIALS * rows->width, rows->n, rows->width,
+                              sums[which]);
     }
 }
 
-void gr_rows_backward_end(struct gr_rows_backward *pass)
+void gr_nn_rows_backward_end(struct gr_rows_backward *pass)
 {
     const struct gr_rows *rows = &pass->rows;
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, complete_chunk, pass);
-    gr_rows_backward_sums(pass);
+    gr_nn_rows_backward_sums(pass);
 }
 
 static void sum_columns_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -123,15 +123,16 @@ static void sum_columns_chunk(void *arg, int64_t chunk, int64_t begin, int64_t e
     const struct gr_rows_columns *columns = arg;
     const struct gr_rows         *rows = columns->rows;
 
-    gr_rows_loops_for(rows->isa)->sum_columns(rows, columns->mean, columns->partial + chunk * rows->width, begin, end);
+    gr_nn_rows_loops_for(rows->isa)->sum_columns(rows, columns->mean, columns->partial + chunk * rows->width, begin,
+                                                 end);
 }
 
-void gr_rows_sum_columns(const struct gr_rows_columns *columns)
+void gr_nn_rows_sum_columns(const struct gr_rows_columns *columns)
 {
     const struct gr_rows *rows = columns->rows;
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, sum_columns_chunk, (void *)columns);
-    gr_rows_total_chunks(columns->partial, rows->width, rows->n, rows->width, columns->sum);
+    gr_nn_rows_total_chunks(columns->partial, rows->width, rows->n, rows->width, columns->sum);
 }
 
 static void columns_backward_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -139,16 +140,17 @@ static void columns_backward_chunk(void *arg, int64_t chunk, int64_t begin, int6
     const struct gr_rows_columns_backward *columns = arg;
     const struct gr_rows                  *rows = columns->rows;
 
-    gr_rows_loops_for(rows->isa)->columns_backward(columns, columns->partial + chunk * rows->width, begin, end);
+    gr_nn_rows_loops_for(rows->isa)->columns_backward(columns, columns->partial + chunk * rows->width, begin, end);
 }
 
-void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns)
+void gr_nn_rows_columns_backward(const struct gr_rows_columns_backward *columns)
 {
     const struct gr_rows *rows = columns->rows;
 
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, columns_backward_chunk,
                        (void *)columns);
-    if (columns->bias != NULL) gr_rows_sum_chunks(columns->partial, rows->width, rows->n, rows->width, columns->bias);
+    if (columns->bias != NULL)
+        gr_nn_rows_sum_chunks(columns->partial, rows->width, rows->n, rows->width, columns->bias);
 }
 
 static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -156,15 +158,15 @@ static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct gr_rows_drop *rows = arg;
 
     (void)chunk;
-    gr_rows_loops_for(rows->isa)->drop(rows, begin, end);
+    gr_nn_rows_loops_for(rows->isa)->drop(rows, begin, end);
 }
 
-void gr_rows_dropout(struct gr_rows_drop *rows)
+void gr_nn_rows_dropout(struct gr_rows_drop *rows)
 {
     gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, dropout_chunk, rows);
 }
 
-void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end)
+void gr_nn_rows_scale_part(void *scaling, int64_t begin, int64_t end)
 {
     const struct gr_rows_scaling *s = scaling;
 
@@ -180,10 +182,10 @@ void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end)
 static void scale_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     (void)chunk;
-    gr_rows_scale_part(arg, begin, end);
+    gr_nn_rows_scale_part(arg, begin, end);
 }
 
-void gr_rows_scale(struct gr_rows_scaling *scaling)
+void gr_nn_rows_scale(struct gr_rows_scaling *scaling)
 {
     gr_parallel_chunks(scaling->team, scaling->n * scaling->width, scaling->n, GR_CHUNK_ROWS, scale_chunk, scaling);
 }

@@ -32,9 +32,9 @@ struct gr_rows {
     int            norms_columns;
     int            has_z; /* z already includes bias, and dropout with drops_first */
 };
-void gr_rows_forward(struct gr_rows *rows);
+void gr_nn_rows_forward(struct gr_rows *rows);
 /** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
-void gr_rows_forward_part(void *rows, int64_t begin, int64_t end);
+void gr_nn_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
 /** The backward pass: turns g from the gradient of h into the gradient of z. Writes the gradients of bias, gain and
  *  shift unless they are NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
@@ -51,15 +51,15 @@ struct gr_rows_backward {
     struct gr_rows_gradient gradient;
     _Atomic int64_t        *left; /* [chunks] number of incomplete rows of each; not 0: the chunk is not done */
 };
-void gr_rows_backward_begin(struct gr_rows_backward *pass);
+void gr_nn_rows_backward_begin(struct gr_rows_backward *pass);
 /** Rows begin .. end-1 of g are complete; any thread, once for each row. `pass` is a struct gr_rows_backward. */
-void gr_rows_backward_part(void *pass, int64_t begin, int64_t end);
+void gr_nn_rows_backward_part(void *pass, int64_t begin, int64_t end);
 /** All rows are complete: process the remaining chunks, and compute the sums. */
-void gr_rows_backward_end(struct gr_rows_backward *pass);
+void gr_nn_rows_backward_end(struct gr_rows_backward *pass);
 /** The same in two parts: the chunks of rows begin .. end-1, which are whole chunks, on the calling thread; and the
  *  sums. */
-void gr_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end);
-void gr_rows_backward_sums(const struct gr_rows_backward *pass);
+void gr_nn_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end);
+void gr_nn_rows_backward_sums(const struct gr_rows_backward *pass);
 
 /** For BatchNorm: sum[j] = sum over the rows of z(., j), or unless mean is NULL of the square of its distance from
  *  mean[j]. `partial` has width elements for each chunk; sums have the same bits for any number of threads. */
@@ -68,21 +68,22 @@ struct gr_rows_columns {
     const double         *mean;
     double               *partial, *sum;
 };
-void gr_rows_sum_columns(const struct gr_rows_columns *columns);
+void gr_nn_rows_sum_columns(const struct gr_rows_columns *columns);
 
-/** Turn g from the gradient of norm(z), left by gr_rows_backward_end() with norms_columns, into the gradient of z. */
+/** Turn g from the gradient of norm(z), left by gr_nn_rows_backward_end() with norms_columns, into the gradient of
+ * z. */
 struct gr_rows_columns_backward {
     const struct gr_rows *rows;
     const double         *mean_g, *mean_gx; /* [width] over all rows of g, and of g times the normalised z */
     float                *g, *bias;         /* bias NULL: not computed */
     double               *partial;          /* [chunks x width] */
 };
-void gr_rows_columns_backward(const struct gr_rows_columns_backward *columns);
+void gr_nn_rows_columns_backward(const struct gr_rows_columns_backward *columns);
 
 /** sum[j] = sum over the chunks c of n rows, in order, of partial[c * stride + j], for j < width. */
-void gr_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
+void gr_nn_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
 /** The same in double. */
-void gr_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum);
+void gr_nn_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum);
 
 /** out[n x width] = dropout(x), with the draws of `vertex` as above. */
 struct gr_rows_drop {
@@ -95,7 +96,7 @@ struct gr_rows_drop {
     enum gr_isa    isa;
     const int64_t *vertex;
 };
-void gr_rows_dropout(struct gr_rows_drop *rows);
+void gr_nn_rows_dropout(struct gr_rows_drop *rows);
 /** out[n x width] = diag(scale) x, or factor * x if scale is NULL. x may be out. */
 struct gr_rows_scaling {
     int64_t        n, width, x_stride;
@@ -104,9 +105,9 @@ struct gr_rows_scaling {
     float          factor;
     float         *out;
 };
-void gr_rows_scale(struct gr_rows_scaling *scaling);
+void gr_nn_rows_scale(struct gr_rows_scaling *scaling);
 /** The same for rows begin .. end-1 on the calling thread; `scaling` is a struct gr_rows_scaling. */
-void gr_rows_scale_part(void *scaling, int64_t begin, int64_t end);
+void gr_nn_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
 /** The host's number of vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)

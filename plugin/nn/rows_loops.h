@@ -5,20 +5,20 @@
 #include "nn/rows.h"
 
 struct gr_rows_loops {
-    /** Rows begin .. end-1 of gr_rows_forward(). */
+    /** Rows begin .. end-1 of gr_nn_rows_forward(). */
     void (*forward)(const struct gr_rows *rows, int64_t begin, int64_t end);
     /** Rows begin .. end-1 of gr_rows_backward(); `partial` receives their sums for bias, gain and shift. */
     void (*backward)(const struct gr_rows *rows, float *gradient, double *partial, int64_t begin, int64_t end);
-    /** Rows begin .. end-1 of gr_rows_sum_columns(); `partial` receives their sums. */
+    /** Rows begin .. end-1 of gr_nn_rows_sum_columns(); `partial` receives their sums. */
     void (*sum_columns)(const struct gr_rows *rows, const double *mean, double *partial, int64_t begin, int64_t end);
-    /** Rows begin .. end-1 of gr_rows_columns_backward(); `partial` receives their sums for bias. */
+    /** Rows begin .. end-1 of gr_nn_rows_columns_backward(); `partial` receives their sums for bias. */
     void (*columns_backward)(const struct gr_rows_columns_backward *columns, double *partial, int64_t begin,
                              int64_t end);
-    /** Rows begin .. end-1 of gr_rows_dropout(). */
+    /** Rows begin .. end-1 of gr_nn_rows_dropout(). */
     void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
 };
 
 extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512, gr_rows_sve256, gr_rows_sve512;
 
 /** The loops of an instruction set, or of the widest lower set for which loops are compiled. */
-const struct gr_rows_loops *gr_rows_loops_for(enum gr_isa isa);
+const struct gr_rows_loops *gr_nn_rows_loops_for(enum gr_isa isa);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error)
+int32_t gr_nn_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error)
 {
     double *arrays;
 
@@ -15,16 +15,16 @@ int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_
     s->squares = s->sum + columns;
     s->mean = s->squares + columns;
     s->deviation = s->mean + columns;
-    gr_statistics_derive(s);
+    gr_nn_statistics_derive(s);
     return GRAFT_OK;
 }
 
-void gr_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from)
+void gr_nn_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from)
 {
     memcpy(to->count, from->count, (size_t)(1 + 4 * from->columns) * sizeof *to->count);
 }
 
-void gr_statistics_derive(struct gr_statistics *s)
+void gr_nn_statistics_derive(struct gr_statistics *s)
 {
     const double count = *s->count;
 
@@ -34,7 +34,7 @@ void gr_statistics_derive(struct gr_statistics *s)
     }
 }
 
-void gr_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums)
+void gr_nn_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums)
 {
     for (int64_t i = 0; i < rows->n_rows; i++) {
         const double *x = rows->values + i * rows->stride, w = rows->weight != NULL ? rows->weight[i] : 1;
@@ -45,7 +45,7 @@ void gr_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, d
     }
 }
 
-void gr_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums)
+void gr_nn_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums)
 {
     double *first = sums + 1, *second = first + s->columns;
 
@@ -63,12 +63,12 @@ void gr_statistics_deviate(const struct gr_statistics *s, const struct gr_statis
     }
 }
 
-void gr_statistics_centre(struct gr_statistics *s, const double *sums)
+void gr_nn_statistics_centre(struct gr_statistics *s, const double *sums)
 {
     for (int64_t j = 0; j < s->columns && *s->count == 0 && sums[0] > 0; j++) s->mean[j] = sums[1 + j] / sums[0];
 }
 
-void gr_statistics_add(struct gr_statistics *s, const double *sums)
+void gr_nn_statistics_add(struct gr_statistics *s, const double *sums)
 {
     const double *first = sums + 1, *second = first + s->columns;
     const double  count = *s->count + sums[0];
@@ -81,5 +81,5 @@ void gr_statistics_add(struct gr_statistics *s, const double *sums)
         s->squares[j] = squares < 0 ? 0 : squares; /* NaN stays */
     }
     *s->count = count;
-    gr_statistics_derive(s);
+    gr_nn_statistics_derive(s);
 }

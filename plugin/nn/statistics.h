@@ -18,10 +18,10 @@ struct gr_statistics {
 };
 
 /** Make statistics of no data. */
-int32_t gr_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error);
-void    gr_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from);
+int32_t gr_nn_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error);
+void    gr_nn_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from);
 /** Compute mean and deviation after a change of the sums. */
-void    gr_statistics_derive(struct gr_statistics *s);
+void    gr_nn_statistics_derive(struct gr_statistics *s);
 
 /** Data to add: rows of columns, with a weight each. */
 struct gr_statistics_rows {
@@ -31,16 +31,16 @@ struct gr_statistics_rows {
 };
 
 /** Elements of the sums of `columns` columns. */
-static inline int64_t gr_statistics_sums(int64_t columns)
+static inline int64_t gr_nn_statistics_sums(int64_t columns)
 {
     return 1 + 2 * columns;
 }
 
 /** The weight of rows, and the sums of their columns: added to sums[1 + 2 columns]. */
-void gr_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums);
+void gr_nn_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums);
 /** The same about the mean of s: the weight, the sums of deviations, and the sums of their squares. */
-void gr_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums);
-/** If s has no data yet, take the mean from sums made by gr_statistics_sum(). */
-void gr_statistics_centre(struct gr_statistics *s, const double *sums);
-/** Add sums that gr_statistics_deviate() has made. */
-void gr_statistics_add(struct gr_statistics *s, const double *sums);
+void gr_nn_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums);
+/** If s has no data yet, take the mean from sums made by gr_nn_statistics_sum(). */
+void gr_nn_statistics_centre(struct gr_statistics *s, const double *sums);
+/** Add sums that gr_nn_statistics_deviate() has made. */
+void gr_nn_statistics_add(struct gr_statistics *s, const double *sums);

@@ -15,8 +15,8 @@ static struct gr_cached *cached_of(struct gr_strategy *strategy)
 static int32_t keep_computed(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
                              const graft_dense *x, graft_error *error)
 {
-    if (c->comm != NULL) return gr_cached_push(c, run, layer, x, error);
-    gr_cached_store(c, run, layer, x);
+    if (c->comm != NULL) return gr_parallel_cached_push(c, run, layer, x, error);
+    gr_parallel_cached_store(c, run, layer, x);
     return GRAFT_OK;
 }
 
@@ -25,7 +25,7 @@ static void load_rows(struct gr_run *run, const struct gr_cached_layer *layer, f
 {
     const double begin = gr_profile_begin(&run->profile);
 
-    gr_cache_load(&layer->cache, layer->row, layer->n_rows, run->threads, to);
+    gr_sample_cache_load(&layer->cache, layer->row, layer->n_rows, run->threads, to);
     gr_profile_end_alone(&run->profile, "cache", begin);
 }
 
@@ -40,7 +40,7 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
     if (layer->n_rows > 0) load_rows(run, layer, to);
     if (!c->fetching.is_on) return GRAFT_OK;
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_fetch_rows(c, run, layer, x, fetched, error));
+    GR_TRY(gr_parallel_fetch_rows(c, run, layer, x, fetched, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
     return GRAFT_OK;
 }
@@ -56,15 +56,15 @@ static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct
     if (layer->halo != NULL) {
         const struct gr_operand rows = gr_dense_operand(layer->rows, sum->width, layer->n_rows + layer->fetch.count);
 
-        GR_TRY(gr_product_sparse(run,
-                                 &(struct gr_sparse_product){ .phase = "aggregate",
-                                                              .a = layer->halo,
-                                                              .scale = sum->scale,
-                                                              .x = rows,
-                                                              .width = sum->width,
-                                                              .add = sum->add,
-                                                              .out = sum->out },
-                                 error));
+        GR_TRY(gr_model_product_sparse(run,
+                                       &(struct gr_sparse_product){ .phase = "aggregate",
+                                                                    .a = layer->halo,
+                                                                    .scale = sum->scale,
+                                                                    .x = rows,
+                                                                    .width = sum->width,
+                                                                    .add = sum->add,
+                                                                    .out = sum->out },
+                                       error));
         own.add = 1;
     }
     return gr_serial_ops.aggregate_begin(&c->base, run, &own, error);
@@ -78,7 +78,7 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
     double                  begin;
 
     if (layer->halo_transpose != NULL)
-        GR_TRY(gr_product_sparse(
+        GR_TRY(gr_model_product_sparse(
             run,
             &(struct gr_sparse_product){ .phase = "aggregate",
                                          .a = layer->halo_transpose,
@@ -88,11 +88,11 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
                                          .out = layer->rows },
             error));
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_fetch_return(c, layer, layer->rows, sum->width, error));
+    GR_TRY(gr_parallel_fetch_return(c, layer, layer->rows, sum->width, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
     own.epilogue = NULL;
     GR_TRY(gr_serial_ops.aggregate_begin(&c->base, run, &own, error));
-    gr_fetch_add(c, layer, sum->scale, sum->out);
+    gr_parallel_fetch_add(c, layer, sum->scale, sum->out);
     return GRAFT_OK;
 }
 
@@ -121,7 +121,7 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
     if (b->direction == GR_FORWARD) return have_rows(c, run, layer, &x, halo, error);
     if (!c->fetching.is_on) return GRAFT_OK;
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_fetch_return(c, layer, halo + layer->n_rows * b->width, b->width, error));
+    GR_TRY(gr_parallel_fetch_return(c, layer, halo + layer->n_rows * b->width, b->width, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
     c->fetching.pending = layer;
     c->fetching.gradient = b->x;
@@ -135,7 +135,7 @@ static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *
     (void)run;
     (void)local;
     (void)error;
-    if (c->fetching.pending != NULL) gr_fetch_add(c, c->fetching.pending, NULL, c->fetching.gradient);
+    if (c->fetching.pending != NULL) gr_parallel_fetch_add(c, c->fetching.pending, NULL, c->fetching.gradient);
     c->fetching.pending = NULL;
     return GRAFT_OK;
 }
@@ -168,4 +168,4 @@ const struct gr_strategy_ops gr_cached_ops = { .name = "cached",
                                                .sum = cached_sum,
                                                .sum_gradients = cached_sum_gradients,
                                                .agree = cached_agree,
-                                               .poll = gr_cached_poll };
+                                               .poll = gr_parallel_cached_poll };

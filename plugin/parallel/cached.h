@@ -180,53 +180,57 @@ struct gr_cached_wish {
 
 /** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is always due, before
  *  fini() of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank only. */
-int32_t gr_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
-                       struct gr_budget *budget, graft_error *error);
+int32_t gr_parallel_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
+                                struct gr_budget *budget, graft_error *error);
 /** The same in one process with n vertices; uses only `ranks`, `first`, `n_layers` and `width`.
  *  \return OK; ERR_NOMEM. */
-int32_t gr_cached_init_full(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
-                            int64_t n, struct gr_budget *budget, graft_error *error);
+int32_t gr_parallel_cached_init_full(struct gr_cached *cached, graft_context *context,
+                                     const struct gr_cached_wish *wish, int64_t n, struct gr_budget *budget,
+                                     graft_error *error);
 /** Store the rows of the vertices of the present batch. */
-void gr_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x);
-void gr_cached_fini(struct gr_cached *cached);
+void    gr_parallel_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                                 const graft_dense *x);
+void    gr_parallel_cached_fini(struct gr_cached *cached);
 /** Forget all rows, also rows in transit. Not collective. */
-void gr_cached_forget(struct gr_cached *cached);
+void    gr_parallel_cached_forget(struct gr_cached *cached);
 
 /** A batch begins: store the rows sent `delay` batches before, and the rows fetched by the last batch. Collective.
  *  \return OK; ERR_PEER. */
-int32_t gr_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
+int32_t gr_parallel_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
 /** The last batch of an epoch is complete: store all rows in transit. Collective. \return OK; ERR_PEER. */
-int32_t gr_cached_settle(struct gr_cached *cached, struct gr_team team, graft_error *error);
+int32_t gr_parallel_cached_settle(struct gr_cached *cached, struct gr_team team, graft_error *error);
 /** Choose the rows that the batch sends, announce them to the receivers, and allocate space for received rows. vertex[0
  *  .. n_src[l]-1] are the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
-int32_t gr_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src, graft_error *error);
+int32_t gr_parallel_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src,
+                                graft_error *error);
 /** Send the rows of a layer, once in a batch. \return OK; ERR_PEER. */
-int32_t gr_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
-                       const graft_dense *x, graft_error *error);
+int32_t gr_parallel_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                                const graft_dense *x, graft_error *error);
 /** A row of floats or bfloat16, as floats. */
-void    gr_cached_copy_row(const graft_dense *x, int64_t row, float *to);
+void    gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to);
 
 /** Tell the owners of layer->fetch.vertex[count] that this rank needs their rows: fetch.row[] becomes the list of owned
  *  vertices whose rows other ranks need, by rank. Memory belongs to `budget`. Collective; `rc` is the previous status
  *  of this rank. \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
-int32_t gr_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
-                     graft_error *error);
+int32_t gr_parallel_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_cached_layer *layer,
+                              int32_t rc, graft_error *error);
 /** Store the rows that the last batch fetched, unless the present batch is repeated. */
-void    gr_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
-void    gr_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
+void    gr_parallel_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
+void    gr_parallel_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
 /** Allocate space for the rows of all layers. \return OK; ERR_NOMEM: on this rank only. */
-int32_t gr_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
+int32_t gr_parallel_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
 /** to[fetch.count x width] = rows of the owners; x has the rows of this rank. Collective. \return OK; ERR_PEER. */
-int32_t gr_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
-                      float *to, graft_error *error);
+int32_t gr_parallel_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                               const graft_dense *x, float *to, graft_error *error);
 /** Return gradients of fetched rows to their owners; and add received gradients, times scale[row] or 1, to the rows of
  *  this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
-int32_t gr_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradient, int64_t width,
-                        graft_error *error);
-void gr_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *layer, const float *scale, float *to);
+int32_t gr_parallel_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradient,
+                                 int64_t width, graft_error *error);
+void    gr_parallel_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *layer, const float *scale,
+                              float *to);
 
 /** Let messages move. */
-void gr_cached_poll(void *cached);
+void gr_parallel_cached_poll(void *cached);
 
 /** The numbers of a layer and rank from which graft_cache_item is filled. */
 enum gr_cache_number {
@@ -248,11 +252,11 @@ enum gr_cache_number {
 };
 
 /** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
-int32_t gr_cached_gather(struct gr_cached *cached, graft_error *error);
+int32_t gr_parallel_cached_gather(struct gr_cached *cached, graft_error *error);
 /** Item `index` of the caches, the first of which has the features, of one rank or with -1 of all ranks. \return OK;
  *  ERR_ARG; ERR_NOT_FOUND. */
-int32_t gr_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
-                       graft_error *error);
+int32_t gr_parallel_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
+                                graft_error *error);
 
 /** Indexed by enum gr_cache_codec. */
 extern const int32_t gr_cache_bits[];

@@ -68,10 +68,10 @@ static int32_t make_push(struct gr_cached *c, struct gr_budget *budget, const st
     GR_TRY_DONE(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->row, c->push.most[GR_SEND], error));
     GR_TRY_DONE(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, push->vertex, c->push.most[GR_RECEIVE], error));
     GR_TRY_DONE(gr_budget_check(budget,
-                                (double)gr_messages_need(&push->messages, c->push.most, layer->width, GRAFT_F32),
+                                (double)gr_halo_messages_need(&push->messages, c->push.most, layer->width, GRAFT_F32),
                                 "messages (rows of batches)", error));
-    rc = gr_messages_reserve(&push->messages, c->push.most, layer->width, GRAFT_F32, error);
-    gr_budget_charge(budget, GR_USE_MESSAGES, gr_messages_bytes(&push->messages));
+    rc = gr_halo_messages_reserve(&push->messages, c->push.most, layer->width, GRAFT_F32, error);
+    gr_budget_charge(budget, GR_USE_MESSAGES, gr_halo_messages_bytes(&push->messages));
 done:
     return rc;
 }
@@ -88,8 +88,8 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_budget *budget, 
 {
     const struct gr_sample_options *options = gr_sample_options(c->context);
     const int64_t stored = c->fetching.keeps ? c->links->halo->count : c->push.most[GR_RECEIVE]; /* at once */
-    int32_t       rc = gr_cache_init(&layer->cache, budget, c->links->halo->count, options->cache_rows, layer->width,
-                                     gr_cache_bits[options->cache_codec], stored, error);
+    int32_t rc = gr_sample_cache_init(&layer->cache, budget, c->links->halo->count, options->cache_rows, layer->width,
+                                      gr_cache_bits[options->cache_codec], stored, error);
 
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error);
@@ -125,19 +125,19 @@ static int32_t make_messages(struct gr_cached *c, struct gr_budget *budget, graf
         if (rc == GRAFT_OK) rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, made, c->push.delay, error);
         for (int64_t d = 0; d < c->push.delay; d++) {
             struct gr_messages none, *messages = made != NULL ? &made[d].messages : &none;
-            const int32_t      here = gr_messages_init(c->context, c->comm, 1, messages, error);
+            const int32_t      here = gr_halo_messages_init(c->context, c->comm, 1, messages, error);
 
             if (rc == GRAFT_OK) rc = here;
             messages->format = push_format(c->context);
-            if (made == NULL) gr_messages_fini(&none);
+            if (made == NULL) gr_halo_messages_fini(&none);
         }
         if (made != NULL) c->layer[l].push = made;
     }
     return rc;
 }
 
-int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish,
-                       struct gr_budget *budget, graft_error *error)
+int32_t gr_parallel_cached_init(struct gr_cached *c, graft_context *context, const struct gr_cached_wish *wish,
+                                struct gr_budget *budget, graft_error *error)
 {
     const struct gr_sample_options *options = gr_sample_options(context);
 
@@ -178,27 +178,27 @@ int32_t gr_cached_init(struct gr_cached *c, graft_context *context, const struct
 
 static void drop_push(struct gr_push *push)
 {
-    if (push->in_flight) gr_messages_drain(&push->messages);
+    if (push->in_flight) gr_halo_messages_drain(&push->messages);
     push->in_flight = 0;
 }
 
-void gr_cached_fini(struct gr_cached *c)
+void gr_parallel_cached_fini(struct gr_cached *c)
 {
     for (int32_t l = c->first; c->layer != NULL && l < c->n_layers; l++) {
         for (int64_t d = 0; c->layer[l].push != NULL && d < c->push.delay; d++) {
             drop_push(&c->layer[l].push[d]);
-            gr_messages_fini(&c->layer[l].push[d].messages);
+            gr_halo_messages_fini(&c->layer[l].push[d].messages);
         }
-        gr_fetched_fini(c, &c->layer[l].fetched);
+        gr_parallel_fetched_fini(c, &c->layer[l].fetched);
     }
     *c = (struct gr_cached){ 0 };
 }
 
-void gr_cached_forget(struct gr_cached *c)
+void gr_parallel_cached_forget(struct gr_cached *c)
 {
     c->is_filled = 0;
     for (int32_t l = c->first; l < c->n_layers; l++) {
-        gr_cache_forget(&c->layer[l].cache);
+        gr_sample_cache_forget(&c->layer[l].cache);
         c->layer[l].fetched.count = 0;
         if (c->comm != NULL) forget_sent(c, &c->layer[l]);
         for (int64_t d = 0; d < c->push.delay; d++) drop_push(&c->layer[l].push[d]);

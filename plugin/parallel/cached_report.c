@@ -35,7 +35,7 @@ static void list_features(const struct gr_cached *c, int64_t *number)
     number[GR_CACHE_BYTES_SENT] = c->counts.feature_bytes * sent;
 }
 
-int32_t gr_cached_gather(struct gr_cached *c, graft_error *error)
+int32_t gr_parallel_cached_gather(struct gr_cached *c, graft_error *error)
 {
     if (c->comm != NULL) list_features(c, c->counts.mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
     for (int32_t l = c->first; l < c->n_layers; l++)
@@ -53,8 +53,8 @@ static void add_numbers(int64_t *sum, const int64_t *number)
     }
 }
 
-int32_t gr_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
-                       graft_error *error)
+int32_t gr_parallel_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
+                                graft_error *error)
 {
     const int32_t n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
     const int32_t layer = c->first - features + index;

@@ -83,7 +83,7 @@ static int32_t begin_blocks(struct gr_ranks *r, const struct gr_run *run, const 
                                          .threads = run->threads,
                                          .times = run->profile.times };
 
-    return gr_blocks_begin(&r->columns->blocks, &blocks, error);
+    return gr_parallel_blocks_begin(&r->columns->blocks, &blocks, error);
 }
 
 /* Execute the tasks recorded for workers while slices travel. The phase continues afterwards. */
@@ -94,7 +94,7 @@ static void do_recorded(struct gr_ranks *r, struct gr_run *run)
     gr_parallel_sent_parts(run, pass, r->begin);
     gr_profile_end(&run->profile, "aggregate", r->begin, 0, 0);
     r->moving = pass->messages;
-    gr_workers_sync(run);
+    gr_model_workers_sync(run);
     r->moving = NULL;
     r->begin = gr_profile_begin(&run->profile);
 }
@@ -104,13 +104,13 @@ static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const str
 {
     struct gr_transpose       *t = &r->columns->transpose;
     const struct gr_transposed what = transposed_of(r, run, sum, 0);
-    const int                  records = gr_workers_are_recording(run);
-    int32_t                    rc = gr_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
+    const int                  records = gr_model_workers_are_recording(run);
+    int32_t                    rc = gr_parallel_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
 
     GR_TRY_DONE(rc);
     if (records) do_recorded(r, run);
-    GR_TRY_DONE(gr_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(r, run, &what, 0);
+    GR_TRY_DONE(gr_parallel_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
+    gr_parallel_traffic_count_transpose(r, run, &what, 0);
     if (records) received_parts(run, &t->exchange, r->begin);
     else transposed_parts(run, &t->exchange, r->begin);
 done:
@@ -153,7 +153,7 @@ static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_r
 /* While blocks are multiplied. */
 static void poll_transpose(void *transpose)
 {
-    gr_messages_poll(((struct gr_transpose *)transpose)->exchange.messages);
+    gr_halo_messages_poll(((struct gr_transpose *)transpose)->exchange.messages);
 }
 
 /* Computes the rows of the ranks one after the other. */
@@ -183,11 +183,11 @@ static int32_t end_halo(struct making *m, graft_error *error)
 static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error *error)
 {
     struct making *m = arg;
-    int32_t        rc = gr_blocks_multiply(&m->r->columns->blocks, rank, out, error);
+    int32_t        rc = gr_parallel_blocks_multiply(&m->r->columns->blocks, rank, out, error);
 
     if (rc < 0 || m->plan == NULL) return rc;
     GR_TRY_DONE(end_halo(m, error));
-    gr_transpose_add_result(&m->r->columns->transpose, m->what, rank, out, m->team);
+    gr_parallel_transpose_add_result(&m->r->columns->transpose, m->what, rank, out, m->team);
 done:
     return rc;
 }
@@ -206,12 +206,13 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
     what.make_arg = &making;
     /* After the sums from other groups. */
     what.own = t->slice[1];
-    if (plan != NULL) what.own += gr_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_columns_slice(r, sum->width);
+    if (plan != NULL)
+        what.own += gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_columns_slice(r, sum->width);
     blocks->poll = poll_transpose;
     blocks->poll_arg = t;
-    GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(r, run, &what, 1);
-    gr_traffic_count_blocks(r, run);
+    GR_TRY(gr_parallel_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
+    gr_parallel_traffic_count_transpose(r, run, &what, 1);
+    gr_parallel_traffic_count_blocks(r, run);
     gr_profile_part(&run->profile, "local", begin, begin + blocks->seconds, 0);
     begin += blocks->seconds;
     if (plan != NULL) {
@@ -232,7 +233,7 @@ static double count_edges(const struct gr_ranks *r, const struct gr_sum *sum, in
     double                  edges = (double)gr_csr_entries(&plan->part->remote);
 
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++)
-        edges += (double)gr_edge_entries(blocks_of(r, sum), grid, q, prefix);
+        edges += (double)gr_parallel_edge_entries(blocks_of(r, sum), grid, q, prefix);
     return edges;
 }
 
@@ -243,10 +244,10 @@ static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run
     struct gr_ranks *r = gr_parallel_of(strategy);
     const int32_t    prefix = transposed_of(r, run, sum, 1).prefix;
 
-    gr_traffic_count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
+    gr_parallel_traffic_count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
     GR_TRY(turn_to_rows(r, run, sum, has_halo(r, sum) ? sum->block->of_strategy : NULL, error));
     gr_parallel_end_phase(r, run, gr_parallel_columns_slice(r, sum->width), count_edges(r, sum, prefix),
-                          (double)gr_grid_rows(&r->columns->grid, prefix));
+                          (double)gr_parallel_grid_rows(&r->columns->grid, prefix));
     return GRAFT_OK;
 }
 
@@ -268,7 +269,7 @@ static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const
     int32_t              rc = GRAFT_OK;
 
     if (!has_halo(r, sum)) goto done;
-    gr_halo_rows_place(rows, &pass, x, gr_grid_rows(&r->columns->grid, r->columns->grid.n_levels),
+    gr_halo_rows_place(rows, &pass, x, gr_parallel_grid_rows(&r->columns->grid, r->columns->grid.n_levels),
                        gr_parallel_columns_slice(r, sum->width));
     GR_TRY_DONE(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
     gr_parallel_sent_parts(run, &rows->exchange, begin);
@@ -277,7 +278,7 @@ static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const
     gr_parallel_received_parts(run, &rows->exchange, 0, sent, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
-    if (rc == GRAFT_OK) gr_traffic_count_columns(r, run, sum, pass.exact);
+    if (rc == GRAFT_OK) gr_parallel_traffic_count_columns(r, run, sum, pass.exact);
     return rc;
 }
 
@@ -289,15 +290,15 @@ static void scatter_blocks(struct gr_ranks *r, struct gr_run *run, const struct 
     float *const         *slice = r->columns->transpose.slice;
     const int32_t         prefix = transposed_of(r, run, sum, 0).prefix;
     const int64_t         columns = gr_parallel_columns_slice(r, sum->width);
-    const int64_t         seen = gr_grid_rows(grid, transposed_of(r, run, sum, 1).prefix) + r->columns->blocks.beyond;
-    struct gr_winners     from = { r->columns->winner[run->layer], GRAFT_I32, 0, seen, seen, columns, .adds = 0 };
+    const int64_t seen = gr_parallel_grid_rows(grid, transposed_of(r, run, sum, 1).prefix) + r->columns->blocks.beyond;
+    struct gr_winners from = { r->columns->winner[run->layer], GRAFT_I32, 0, seen, seen, columns, .adds = 0 };
 
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
         for (int32_t level = 0; level < prefix; level++) {
             const int64_t place = grid->place[(int64_t)q * grid->n_levels + level];
 
-            from.n_dst = gr_grid_rows_of(grid, q, level + 1) - gr_grid_rows_of(grid, q, level);
-            gr_scatter_extrema(run, &from, slice[0] + place * columns, slice[1], NULL);
+            from.n_dst = gr_parallel_grid_rows_of(grid, q, level + 1) - gr_parallel_grid_rows_of(grid, q, level);
+            gr_model_scatter_extrema(run, &from, slice[0] + place * columns, slice[1], NULL);
             from.winner = (const int32_t *)from.winner + from.n_dst * columns;
             from.adds = 1;
         }
@@ -313,8 +314,8 @@ static int32_t extrema_backward(struct gr_ranks *r, struct gr_run *run, const st
     if (gr_parallel_columns_slice(r, sum->width) > 0) scatter_blocks(r, run, sum);
     GR_TRY(exchange_group_halo(r, run, sum, t->slice[1], error));
     begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_traffic_count_transpose(r, run, &what, 1);
+    GR_TRY(gr_parallel_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
+    gr_parallel_traffic_count_transpose(r, run, &what, 1);
     transposed_parts(run, &t->exchange, begin);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
     return GRAFT_OK;
@@ -410,9 +411,9 @@ static const char *const variants[] = { "feature.graph=replicate", "feature.grap
                 .reserve = gr_parallel_columns_reserve,                                                                \
                 .values_begin = gr_parallel_columns_values_begin,                                                      \
                 .values_end = gr_parallel_columns_values_end },                                                        \
-      .report = { .traffic = gr_traffic_of,                                                                            \
-                  .traffic_item = gr_traffic_item,                                                                     \
-                  .traffic_pair = gr_traffic_pair,                                                                     \
+      .report = { .traffic = gr_parallel_traffic_of,                                                                   \
+                  .traffic_item = gr_parallel_traffic_item,                                                            \
+                  .traffic_pair = gr_parallel_traffic_pair,                                                            \
                   .explain = gr_parallel_columns_explain },                                                            \
       .prepare_step = columns_prepare_step,                                                                            \
       .begin_step = gr_parallel_begin_step,                                                                            \

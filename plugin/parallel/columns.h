@@ -36,7 +36,7 @@ static inline int gr_parallel_columns_have_remote(const struct gr_ranks *r)
 /** Columns of a sum that this rank computes. */
 static inline int64_t gr_parallel_columns_slice(const struct gr_ranks *r, int64_t width)
 {
-    return gr_grid_slice_width(&r->columns->grid, width, r->columns->grid.column);
+    return gr_parallel_grid_slice_width(&r->columns->grid, width, r->columns->grid.column);
 }
 
 /* -- columns_graph.c: as in struct gr_strategy_ops ----------------------------------------------------------------- */
@@ -54,9 +54,10 @@ void    gr_parallel_columns_destroy(struct gr_strategy *strategy);
 /* -- columns_traffic.c --------------------------------------------------------------------------------------------- */
 
 /** Count the records of a transpose of `what`, to rows or to columns, if it is part of a step. */
-void gr_traffic_count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what,
-                                int to_rows);
+void gr_parallel_traffic_count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what,
+                                         int to_rows);
 /** The same for the blocks of edges received in the last sum. */
-void gr_traffic_count_blocks(struct gr_ranks *r, const struct gr_run *run);
+void gr_parallel_traffic_count_blocks(struct gr_ranks *r, const struct gr_run *run);
 /** The same for the exchange between groups, whose ranks have slices of several widths. */
-void gr_traffic_count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, int exact);
+void gr_parallel_traffic_count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum,
+                                       int exact);

@@ -11,9 +11,9 @@ void gr_parallel_columns_destroy(struct gr_strategy *strategy)
 
     gr_parallel_fini(r);
     if (r->columns != NULL) {
-        gr_transpose_fini(&r->columns->transpose);
-        gr_blocks_fini(&r->columns->blocks);
-        gr_grid_fini(r->context, &r->columns->grid);
+        gr_parallel_transpose_fini(&r->columns->transpose);
+        gr_parallel_blocks_fini(&r->columns->blocks);
+        gr_parallel_grid_fini(r->context, &r->columns->grid);
     }
     gr_free(r->context, r->columns);
     gr_free(r->context, r);
@@ -27,15 +27,16 @@ static int32_t init_slices(struct gr_ranks *r, graft_error *error)
 {
     struct gr_grid *grid = &r->columns->grid;
     const int64_t   slots = GR_DIRECTIONS * (int64_t)r->n_layers;
-    const int64_t   group = gr_grid_rows(grid, grid->n_levels);
+    const int64_t   group = gr_parallel_grid_rows(grid, grid->n_levels);
     const int64_t   beyond = r->exchanges_rows ? grid->made.part.halo.count : 0;
-    const int64_t   own = gr_grid_rows_of(grid, r->comm->rank, grid->n_levels);
+    const int64_t   own = gr_parallel_grid_rows_of(grid, r->comm->rank, grid->n_levels);
     const int64_t   rows[] = { group + beyond, gr_parallel_config(r)->extremum != 0 ? group + beyond
                                                : grid->n_groups > 1                 ? group + own
                                                                                     : own };
-    int32_t         rc = gr_transpose_init(r->context, r->comm, grid, r->n_layers, rows, &r->columns->transpose, error);
+    int32_t         rc =
+        gr_parallel_transpose_init(r->context, r->comm, grid, r->n_layers, rows, &r->columns->transpose, error);
 
-    gr_blocks_init(r->context, r->comm, grid, beyond, &r->columns->blocks);
+    gr_parallel_blocks_init(r->context, r->comm, grid, beyond, &r->columns->blocks);
     if (rc == GRAFT_OK)
         rc = GR_BUDGET_NEW(r->wish.budget, GR_USE_MESSAGES, r->traffic.turned, slots * r->comm->n_ranks, error);
     return rc;
@@ -50,10 +51,11 @@ static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graf
 
     for (int32_t l = 0; l <= r->n_layers; l++) reach[r->n_layers - l + 1] = r->graph.reach[l];
     reach[r->n_layers + 2] = part->local.n_rows;
-    GR_TRY(gr_grid_init(r->wish.budget, r->comm, part, r->wish.over->columns, r->n_layers + 2, reach, grid, error));
-    GR_TRY(gr_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, linked, error));
-    GR_TRY(gr_grid_gather(r->wish.budget, r->comm, grid, &linked->made.part, gr_parallel_columns_have_remote(r),
-                          &grid->made, error));
+    GR_TRY(gr_parallel_grid_init(r->wish.budget, r->comm, part, r->wish.over->columns, r->n_layers + 2, reach, grid,
+                                 error));
+    GR_TRY(gr_parallel_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, linked, error));
+    GR_TRY(gr_parallel_grid_gather(r->wish.budget, r->comm, grid, &linked->made.part,
+                                   gr_parallel_columns_have_remote(r), &grid->made, error));
     GR_TRY(gr_comm_agree(r->comm, init_slices(r, error), error));
     gr_parallel_charge(r);
     return GRAFT_OK;
@@ -65,7 +67,7 @@ static int32_t exchange_group_rows(struct gr_ranks *r, graft_error *error)
     int64_t width[GR_LAYERS_MAX];
 
     for (int32_t l = 0; l < r->n_layers; l++)
-        width[l] = gr_parallel_columns_slice(r, gr_config_in(gr_parallel_config(r), l));
+        width[l] = gr_parallel_columns_slice(r, gr_model_config_in(gr_parallel_config(r), l));
     return gr_parallel_exchange_rows(r, &r->columns->grid.made.part.halo, width, error);
 }
 
@@ -76,7 +78,7 @@ static int32_t make_blocks(struct gr_ranks *r, const struct gr_part *linked, str
     const struct gr_halo *halo = r->exchanges_rows ? &r->columns->grid.made.part.halo : NULL;
     const int             turned = r->wish.trains && gr_parallel_config(r)->extremum == 0;
 
-    return gr_edge_sets_init(r->wish.budget, r->comm, &r->columns->grid, linked, halo, turned, sets, error);
+    return gr_parallel_edge_sets_init(r->wish.budget, r->comm, &r->columns->grid, linked, halo, turned, sets, error);
 }
 
 /* The blocks of the rows that layers compute in a step. Collective. */
@@ -86,7 +88,8 @@ static int32_t mask_blocks(struct gr_ranks *r, struct gr_edge_sets *sets, graft_
 
     for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
         if (r->plans.masked[l].plan != NULL)
-            rc = gr_edge_sets_mask(r->wish.budget, r->comm, &r->columns->grid, l, r->n_layers - l, sets, error);
+            rc =
+                gr_parallel_edge_sets_mask(r->wish.budget, r->comm, &r->columns->grid, l, r->n_layers - l, sets, error);
     return rc;
 }
 
@@ -102,7 +105,7 @@ static int32_t make_all_rows(struct gr_ranks *r, graft_error *error)
     rc = make_blocks(r, &linked.made.part, &r->columns->blocks.sets, error);
     gr_parallel_charge(r);
 done:
-    gr_linked_part_fini(r->wish.budget, &linked);
+    gr_parallel_linked_part_fini(r->wish.budget, &linked);
     return rc;
 }
 
@@ -120,7 +123,7 @@ static int32_t init_stale_slices(struct gr_ranks *r, graft_error *error)
         of->width = gr_summed_columns(&r->wish.run->layers[l]);
         for (int k = 0; k < 2; k++) of->prefix[k] = gr_parallel_columns_prefix(r, r->plans.step[l], l, !k);
     }
-    rc = gr_transpose_layers_init(t, &t->layers, error);
+    rc = gr_parallel_transpose_layers_init(t, &t->layers, error);
     gr_parallel_charge(r);
     return gr_comm_agree(r->comm, rc, error);
 }
@@ -135,7 +138,7 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
     r->graph = *graph;
     GR_TRY(make_all_rows(r, error));
     for (int32_t l = 0; l <= r->n_layers; l++)
-        rows[l] = gr_parallel_columns_have_remote(r) ? gr_grid_rows(grid, r->n_layers - l + 1) : 0;
+        rows[l] = gr_parallel_columns_have_remote(r) ? gr_parallel_grid_rows(grid, r->n_layers - l + 1) : 0;
     GR_TRY(gr_parallel_plans_init_steps(r, rows, error));
     GR_TRY(mask_blocks(r, &r->columns->blocks.sets, error));
     gr_parallel_plans_find_widths(r, gr_parallel_columns_slice);
@@ -148,7 +151,7 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
 static int64_t count_winners(const struct gr_ranks *r, int32_t l)
 {
     if (!r->wish.trains || gr_parallel_config(r)->extremum == 0 || l == 0) return 0;
-    return gr_grid_rows(&r->columns->grid, gr_parallel_columns_prefix(r, r->plans.step[l], l, 0)) *
+    return gr_parallel_grid_rows(&r->columns->grid, gr_parallel_columns_prefix(r, r->plans.step[l], l, 0)) *
            gr_parallel_columns_slice(r, gr_summed_columns(&r->wish.run->layers[l]));
 }
 
@@ -156,7 +159,7 @@ static int64_t count_winners(const struct gr_ranks *r, int32_t l)
 static double transpose_need(const struct gr_ranks *r, int64_t width)
 {
     const struct gr_transpose *t = &r->columns->transpose;
-    const int64_t              more = gr_transpose_need(t, width) - gr_transpose_bytes(t);
+    const int64_t              more = gr_parallel_transpose_need(t, width) - gr_parallel_transpose_bytes(t);
 
     return more > 0 ? (double)more : 0;
 }
@@ -167,9 +170,9 @@ double gr_parallel_columns_need(const struct gr_strategy *strategy, int streams)
     const struct gr_transpose *t = &r->columns->transpose;
     const struct gr_blocks    *b = &r->columns->blocks;
     double                     bytes = gr_parallel_plans_need(r) + transpose_need(r, gr_parallel_plans_widest_sum(r)) +
-                   (double)(gr_blocks_need(b, streams) - gr_blocks_bytes(b));
+                   (double)(gr_parallel_blocks_need(b, streams) - gr_parallel_blocks_bytes(b));
 
-    if (r->wish.trains) bytes += (double)gr_transpose_layers_need(t, &t->layers);
+    if (r->wish.trains) bytes += (double)gr_parallel_transpose_layers_need(t, &t->layers);
     for (int32_t l = 0; l < r->n_layers; l++) bytes += 4 * (double)count_winners(r, l);
     return bytes;
 }
@@ -178,11 +181,11 @@ int32_t gr_parallel_columns_hold(struct gr_strategy *strategy, int streams, graf
 {
     struct gr_ranks  *r = gr_parallel_of(strategy);
     struct gr_blocks *b = &r->columns->blocks;
-    int32_t           rc = gr_blocks_choose(r->wish.budget, b, streams, error);
+    int32_t           rc = gr_parallel_blocks_choose(r->wish.budget, b, streams, error);
 
     GR_TRY(rc);
     for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
-        if (r->plans.masked[l].plan != NULL) rc = gr_blocks_mask(b, l, r->n_layers - l, error);
+        if (r->plans.masked[l].plan != NULL) rc = gr_parallel_blocks_mask(b, l, r->n_layers - l, error);
     gr_parallel_charge(r);
     return gr_comm_agree(r->comm, rc, error);
 }
@@ -191,11 +194,11 @@ int32_t gr_parallel_columns_hold(struct gr_strategy *strategy, int streams, graf
 static int32_t reserve_stale_slices(struct gr_ranks *r, graft_error *error)
 {
     struct gr_transpose *t = &r->columns->transpose;
-    const int64_t        need = gr_transpose_layers_need(t, &t->layers);
+    const int64_t        need = gr_parallel_transpose_layers_need(t, &t->layers);
     int32_t rc = gr_budget_check(r->wish.budget, (double)need, "messages (stale slices of columns)", error);
 
     GR_TRY_DONE(rc);
-    rc = gr_transpose_layers_reserve(t, &t->layers, error);
+    rc = gr_parallel_transpose_layers_reserve(t, &t->layers, error);
     gr_parallel_charge(r);
 done:
     return rc;
@@ -207,7 +210,7 @@ static int32_t reserve_slices(struct gr_ranks *r, int64_t width, graft_error *er
     int32_t rc = GRAFT_OK;
 
     GR_TRY_DONE(gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error));
-    rc = gr_transpose_reserve(&r->columns->transpose, width, error);
+    rc = gr_parallel_transpose_reserve(&r->columns->transpose, width, error);
     gr_parallel_charge(r);
 done:
     return rc;
@@ -251,7 +254,8 @@ static int32_t make_new_blocks(struct gr_ranks *r, const struct gr_part *linked,
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(mask_blocks(r, sets, error));
-    if (!r->columns->blocks.streams) rc = gr_edge_sets_gather(r->wish.budget, r->comm, &r->columns->grid, sets, error);
+    if (!r->columns->blocks.streams)
+        rc = gr_parallel_edge_sets_gather(r->wish.budget, r->comm, &r->columns->grid, sets, error);
 done:
     return rc;
 }
@@ -267,13 +271,13 @@ int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const str
 
     *values = made;
     GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
-    GR_TRY_DONE(gr_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, &linked, error));
+    GR_TRY_DONE(gr_parallel_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, &linked, error));
     GR_TRY_DONE(make_new_blocks(r, &linked.made.part, &made->blocks, error));
-    GR_TRY_DONE(gr_grid_gather(r->wish.budget, r->comm, grid, &linked.made.part, gr_parallel_columns_have_remote(r),
-                               &made->group, error));
+    GR_TRY_DONE(gr_parallel_grid_gather(r->wish.budget, r->comm, grid, &linked.made.part,
+                                        gr_parallel_columns_have_remote(r), &made->group, error));
     rc = gr_parallel_plans_values_begin(r, &made->group.part, &made->plans, error);
 done:
-    gr_linked_part_fini(r->wish.budget, &linked);
+    gr_parallel_linked_part_fini(r->wish.budget, &linked);
     return rc;
 }
 
@@ -285,13 +289,13 @@ void gr_parallel_columns_values_end(struct gr_strategy *strategy, void *values, 
 
     if (made == NULL) return;
     if (takes) {
-        gr_blocks_swap(&r->columns->blocks, &made->blocks);
-        gr_part_take_values(&group->local, &group->part.local, &made->group.local);
-        gr_part_take_values(&group->remote, &group->part.remote, &made->group.remote);
+        gr_parallel_blocks_swap(&r->columns->blocks, &made->blocks);
+        gr_graph_part_take_values(&group->local, &group->part.local, &made->group.local);
+        gr_graph_part_take_values(&group->remote, &group->part.remote, &made->group.remote);
     }
     gr_parallel_plans_values_end(r, &made->plans, takes);
-    gr_made_part_fini(r->context, &made->group);
-    gr_edge_sets_fini(r->context, &made->blocks);
+    gr_graph_made_part_fini(r->context, &made->group);
+    gr_parallel_edge_sets_fini(r->context, &made->blocks);
     gr_free(r->context, made);
     if (takes) gr_parallel_reset(r);
     gr_parallel_charge(r);

@@ -16,7 +16,8 @@ static int64_t rows_held(const struct gr_edge_set *set, const struct gr_grid *gr
 {
     int64_t rows = 0;
 
-    for (int32_t q = set->first; q < set->first + set->n_held; q++) rows += gr_grid_rows_of(grid, q, set->levels);
+    for (int32_t q = set->first; q < set->first + set->n_held; q++)
+        rows += gr_parallel_grid_rows_of(grid, q, set->levels);
     return rows;
 }
 
@@ -25,7 +26,7 @@ static int64_t entries_held(const struct gr_edge_set *set, const struct gr_grid 
     int64_t entries = 0;
 
     for (int32_t q = set->first; q < set->first + set->n_held; q++)
-        entries += gr_edge_entries(set, grid, q, set->levels);
+        entries += gr_parallel_edge_entries(set, grid, q, set->levels);
     return entries;
 }
 
@@ -38,7 +39,8 @@ static int64_t bytes_of_ranks(const struct gr_edge_set *set, const struct gr_gri
 {
     int64_t bytes = 0;
 
-    for (int32_t q = first; q < end && set->ends != NULL; q++) bytes += gr_edge_block_bytes(set, grid, q, set->levels);
+    for (int32_t q = first; q < end && set->ends != NULL; q++)
+        bytes += gr_parallel_edge_block_bytes(set, grid, q, set->levels);
     return bytes;
 }
 
@@ -49,7 +51,7 @@ static int64_t set_bytes(const struct gr_edge_set *set, const struct gr_grid *gr
            bytes_of_ranks(set, grid, set->first, set->first + set->n_held);
 }
 
-int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid)
+int64_t gr_parallel_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid)
 {
     int64_t bytes = 0;
 
@@ -74,7 +76,7 @@ static void set_fini(const graft_context *context, struct gr_edge_set *set)
     *set = (struct gr_edge_set){ 0 };
 }
 
-void gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets)
+void gr_parallel_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets)
 {
     for (int d = 0; d < GR_DIRECTIONS; d++) set_fini(context, &sets->whole[d]);
     for (int32_t l = 0; l < GR_LAYERS_MAX; l++) set_fini(context, &sets->back[l]);
@@ -103,21 +105,21 @@ static int32_t set_init(const graft_context *context, const struct gr_grid *grid
     return GR_NEW(context, set->ends, ends_count(grid), error);
 }
 
-struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
-                                      int32_t prefix)
+struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                               int32_t prefix)
 {
     int64_t row = 0, entry = 0;
 
-    GR_ASSERT(gr_edge_set_holds(set, rank) && prefix <= set->levels);
+    GR_ASSERT(gr_parallel_edge_set_holds(set, rank) && prefix <= set->levels);
     for (int32_t q = set->first; q < rank; q++) {
-        row += gr_grid_rows_of(grid, q, set->levels);
-        entry += gr_edge_entries(set, grid, q, set->levels);
+        row += gr_parallel_grid_rows_of(grid, q, set->levels);
+        entry += gr_parallel_edge_entries(set, grid, q, set->levels);
     }
     return (struct gr_edge_block){ .count = set->count + row,
                                    .column = set->column + entry,
                                    .values = set->values != NULL ? set->values + entry : NULL,
-                                   .rows = gr_grid_rows_of(grid, rank, prefix),
-                                   .entries = gr_edge_entries(set, grid, rank, prefix) };
+                                   .rows = gr_parallel_grid_rows_of(grid, rank, prefix),
+                                   .entries = gr_parallel_edge_entries(set, grid, rank, prefix) };
 }
 
 /* -- the block of this rank --------------------------------------------------------------------------------------- */
@@ -131,7 +133,7 @@ static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, stru
     mine[0] = 0;
     for (int32_t level = 0; level < grid->n_levels; level++) {
         mine[level + 1] = mine[level];
-        for (; row < gr_grid_rows_of(grid, rank, level + 1) && level < set->levels; row++)
+        for (; row < gr_parallel_grid_rows_of(grid, rank, level + 1) && level < set->levels; row++)
             mine[level + 1] += set->count[row];
     }
     return gr_comm_allgather(comm, mine, (uint64_t)(grid->n_levels + 1) * sizeof *mine, set->ends, error);
@@ -157,7 +159,7 @@ static int32_t beyond_column(const struct gr_grid *grid, const struct gr_halo *h
         else end = middle;
     }
     GR_ASSERT(halo->place[begin] == row);
-    return (int32_t)(gr_grid_rows(grid, grid->n_levels) + begin);
+    return (int32_t)(gr_parallel_grid_rows(grid, grid->n_levels) + begin);
 }
 
 /* For each vertex of the halo of this rank, its column in the group; -1: no column. */
@@ -166,9 +168,9 @@ static void find_halo_columns(const struct gr_grid *grid, const struct gr_part *
 {
     for (int32_t q = 0; q < grid->n_groups * grid->columns; q++) {
         for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++) {
-            const int64_t row = gr_grid_row(grid, q, part->halo.place[s]);
+            const int64_t row = gr_parallel_grid_row(grid, q, part->halo.place[s]);
 
-            if (gr_grid_has(grid, q)) column[s] = (int32_t)row;
+            if (gr_parallel_grid_has(grid, q)) column[s] = (int32_t)row;
             else column[s] = halo != NULL ? beyond_column(grid, halo, q, row) : -1;
         }
     }
@@ -200,7 +202,7 @@ static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, co
         const int64_t begin = at;
 
         for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++, at++) {
-            set->column[at] = (int32_t)gr_grid_row(grid, rank, gr_csr_column(&part->local, e));
+            set->column[at] = (int32_t)gr_parallel_grid_row(grid, rank, gr_csr_column(&part->local, e));
             if (set->values != NULL) set->values[at] = edge_value(&part->local, e);
         }
         for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
@@ -274,7 +276,7 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
     const int32_t rank = grid->first + grid->column;
 
     for (int64_t row = 0; row < part->local.n_rows; row++) {
-        const int32_t column = (int32_t)gr_grid_row(grid, rank, row);
+        const int32_t column = (int32_t)gr_parallel_grid_row(grid, rank, row);
 
         for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++) {
             const int64_t at = t->cursor[rank]++;
@@ -286,7 +288,7 @@ static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, st
             const int32_t owner = halo_owner(part, vertex, 0);
             int64_t       at;
 
-            if (!gr_grid_has(grid, owner)) continue;
+            if (!gr_parallel_grid_has(grid, owner)) continue;
             at = t->cursor[owner]++;
             if (writes) put_turned(t, at, part->halo.place[vertex], column, edge_value(&part->remote, e));
         }
@@ -315,8 +317,8 @@ static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct tur
     memcpy(t->cursor, t->start[1], (uint64_t)n_ranks * sizeof *t->cursor);
     for (int32_t level = 0; level < grid->n_levels; level++) {
         for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
-            const int64_t end = grid->place[(int64_t)q * grid->n_levels + level] + gr_grid_rows_of(grid, q, level + 1) -
-                                gr_grid_rows_of(grid, q, level);
+            const int64_t end = grid->place[(int64_t)q * grid->n_levels + level] +
+                                gr_parallel_grid_rows_of(grid, q, level + 1) - gr_parallel_grid_rows_of(grid, q, level);
 
             for (; t->cursor[q] < t->start[1][q + 1] && t->edge[1][t->cursor[q]].column < end; t->cursor[q]++) {
                 const struct turned_edge *edge = &t->edge[1][t->cursor[q]];
@@ -336,7 +338,7 @@ static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct tur
 static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid *grid, int32_t n_ranks, int has_values,
                            struct turned_edges *t, struct gr_edge_set *set, graft_error *error)
 {
-    const int64_t rows = gr_grid_rows_of(grid, grid->first + grid->column, grid->n_levels);
+    const int64_t rows = gr_parallel_grid_rows_of(grid, grid->first + grid->column, grid->n_levels);
     int64_t      *ends = NULL, at = 0;
     int32_t       rc = GRAFT_OK;
 
@@ -398,9 +400,9 @@ done:
     return rc;
 }
 
-int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          const struct gr_part *part, const struct gr_halo *halo, int transposed,
-                          struct gr_edge_sets *sets, graft_error *error)
+int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                   const struct gr_part *part, const struct gr_halo *halo, int transposed,
+                                   struct gr_edge_sets *sets, graft_error *error)
 {
     int32_t rc = make_rows(budget, grid, part, halo, &sets->whole[GR_FORWARD], error);
 
@@ -423,9 +425,9 @@ static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, 
         arrays_init(budget, rows_held(&all, grid), entries_held(&all, grid), set->values != NULL, 0, &all, error);
 
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    for (int32_t q = 0; q < n; q++) counts[q] = gr_grid_rows_of(grid, q, set->levels);
+    for (int32_t q = 0; q < n; q++) counts[q] = gr_parallel_grid_rows_of(grid, q, set->levels);
     GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->count, counts, sizeof *set->count, all.count, error));
-    for (int32_t q = 0; q < n; q++) counts[q] = gr_edge_entries(set, grid, q, set->levels);
+    for (int32_t q = 0; q < n; q++) counts[q] = gr_parallel_edge_entries(set, grid, q, set->levels);
     GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->column, counts, sizeof *set->column, all.column, error));
     if (set->values != NULL)
         GR_TRY_DONE(
@@ -438,8 +440,8 @@ done:
     return rc;
 }
 
-int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                            struct gr_edge_sets *sets, graft_error *error)
+int32_t gr_parallel_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                     struct gr_edge_sets *sets, graft_error *error)
 {
     int64_t *counts = NULL;
     int32_t  rc = gr_comm_agree(comm, GR_NEW(budget->context, counts, comm->n_ranks, error), error);
@@ -459,7 +461,7 @@ int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm
 static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set *whole, int32_t levels, int64_t n_cols,
                            struct gr_edge_set *set)
 {
-    const struct gr_edge_block from = gr_edge_block_of(whole, grid, whole->first, levels);
+    const struct gr_edge_block from = gr_parallel_edge_block_of(whole, grid, whole->first, levels);
     int64_t                    to = 0;
 
     for (int64_t row = 0, at = 0; row < from.rows; at += from.count[row++]) {
@@ -477,12 +479,12 @@ static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set 
     return to;
 }
 
-int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error)
+int32_t gr_parallel_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                   int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error)
 {
     const struct gr_edge_set *whole = &sets->whole[GR_BACKWARD];
     struct gr_edge_set       *set = &sets->back[layer];
-    const int64_t             n_cols = gr_grid_rows(grid, prefix);
+    const int64_t             n_cols = gr_parallel_grid_rows(grid, prefix);
     int32_t                   rc = GRAFT_OK;
 
     if (whole->ends == NULL) return GRAFT_OK;

@@ -34,42 +34,42 @@ struct gr_edge_sets {
 /** Make the block of this rank, and with `transposed` the block of the transpose. Collective. fini() is always due.
  *  \param[in] halo  Of the group, for extrema, which have no transpose; NULL: edges from other groups are left out.
  *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          const struct gr_part *part, const struct gr_halo *halo, int transposed,
-                          struct gr_edge_sets *sets, graft_error *error);
+int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                   const struct gr_part *part, const struct gr_halo *halo, int transposed,
+                                   struct gr_edge_sets *sets, graft_error *error);
 /** Hold the blocks of the group, after mask(). Collective. \return as above. */
-int32_t gr_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                            struct gr_edge_sets *sets, graft_error *error);
+int32_t gr_parallel_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                     struct gr_edge_sets *sets, graft_error *error);
 /** The own block of the transpose of the rows in the first `prefix` levels, for a layer, if there is a transpose.
  *  Collective. \return as above. */
-int32_t gr_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
-void    gr_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
+int32_t gr_parallel_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                   int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
+void    gr_parallel_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
 
 /** Held bytes. */
-int64_t gr_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
+int64_t gr_parallel_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
 
 /** Entries of a rank in its first `prefix` levels. */
-static inline int64_t gr_edge_entries(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
-                                      int32_t prefix)
+static inline int64_t gr_parallel_edge_entries(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                               int32_t prefix)
 {
     return set->ends[(int64_t)rank * (grid->n_levels + 1) + prefix];
 }
 
 /** Bytes of the rows of a rank. */
-static inline int64_t gr_edge_block_bytes(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
-                                          int32_t prefix)
+static inline int64_t gr_parallel_edge_block_bytes(const struct gr_edge_set *set, const struct gr_grid *grid,
+                                                   int32_t rank, int32_t prefix)
 {
-    return (int64_t)sizeof *set->count * gr_grid_rows_of(grid, rank, prefix) +
+    return (int64_t)sizeof *set->count * gr_parallel_grid_rows_of(grid, rank, prefix) +
            (int64_t)(sizeof *set->column + (set->values != NULL ? sizeof *set->values : 0)) *
-               gr_edge_entries(set, grid, rank, prefix);
+               gr_parallel_edge_entries(set, grid, rank, prefix);
 }
 
-static inline int gr_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
+static inline int gr_parallel_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
 {
     return rank >= set->first && rank < set->first + set->n_held;
 }
 
 /** The held rows of a rank. */
-struct gr_edge_block gr_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
-                                      int32_t prefix);
+struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
+                                               int32_t prefix);

@@ -36,7 +36,7 @@ static int64_t step_bytes(const struct gr_ranks *r, int32_t l, int32_t pass, int
 {
     const struct gr_activations *a = &r->wish.run->layers[l];
     const struct gr_layer       *layer = a->layer;
-    const struct gr_flow         flow = gr_traffic_step(r, l, rank);
+    const struct gr_flow         flow = gr_parallel_traffic_step(r, l, rank);
     const struct gr_halo_layer  *kept = gr_parallel_plans_layer(r, l, (enum gr_direction)pass);
     const int64_t                rows = pass == GRAFT_PASS_FORWARD ? flow.in : flow.out;
     const int                    attends = gr_parallel_config(r)->kind->attends;
@@ -45,12 +45,12 @@ static int64_t step_bytes(const struct gr_ranks *r, int32_t l, int32_t pass, int
     int64_t                      bytes;
 
     if (l < r->gathers_from || (first && pass == GRAFT_PASS_BACKWARD)) return 0;
-    if (kept != NULL && kept->bits.is_assigned) bytes = gr_traffic_adapted(r, kept, rank).bytes_in;
-    else bytes = rows * gr_traffic_row_bytes(r, pass, width);
+    if (kept != NULL && kept->bits.is_assigned) bytes = gr_parallel_traffic_adapted(r, kept, rank).bytes_in;
+    else bytes = rows * gr_parallel_traffic_row_bytes(r, pass, width);
     if (first && r->wish.run->input.is_constant) bytes = 0;
     /* With stale rows a repeat uses the stored rows, and sends none. */
     if (pass == GRAFT_PASS_FORWARD && gathers_again(r, l) && (kept == NULL || !kept->is_stale)) bytes *= 2;
-    return bytes + (first ? gr_traffic_label_bytes(r, rank) : 0);
+    return bytes + (first ? gr_parallel_traffic_label_bytes(r, rank) : 0);
 }
 
 static void step_line(const struct gr_ranks *r, int32_t rank, struct gr_text *text)
@@ -84,19 +84,19 @@ static void explain_bits(const struct gr_ranks *r, struct gr_text *text)
 {
     static const char *const    names[] = { "forward", "backward" };
     static const char *const    measured[] = { "no row", "one row in 64", "every row" };
-    const struct gr_row_format *f = &gr_traffic_messages(r)->format;
+    const struct gr_row_format *f = &gr_parallel_traffic_messages(r)->format;
 
     if (f->bits[GR_FORWARD] == 32 && f->bits[GR_BACKWARD] == 32) return;
     gr_text_add(text, "messages ");
     for (int32_t d = GR_FORWARD; d <= GR_BACKWARD; d++) {
-        const int32_t bits = f->bits[d], code = gr_row_format_code(f, d, bits, INT64_MAX);
-        const int32_t narrow = gr_row_format_code(f, d, bits, 1);
+        const int32_t bits = f->bits[d], code = gr_halo_row_format_code(f, d, bits, INT64_MAX);
+        const int32_t narrow = gr_halo_row_format_code(f, d, bits, 1);
 
         if (f->adaptive[d]) gr_text_add(text, " %s in 2, 4 or 8 bits", names[d]);
         else gr_text_add(text, " %s in %d bit%s", names[d], bits, bits > 1 ? "s" : "");
-        if (bits <= 8) gr_text_add(text, ", %s", code_name(code, gr_row_format_rounding(f, d, bits)));
+        if (bits <= 8) gr_text_add(text, ", %s", code_name(code, gr_halo_row_format_rounding(f, d, bits)));
         if (narrow != code)
-            gr_text_add(text, " (narrow rows %s)", code_name(narrow, gr_row_format_rounding(f, d, bits)));
+            gr_text_add(text, " (narrow rows %s)", code_name(narrow, gr_halo_row_format_rounding(f, d, bits)));
         gr_text_add(text, ";");
     }
     gr_text_add(text, " the error of %s is measured\n", measured[f->measuring]);
@@ -107,8 +107,8 @@ static graft_traffic_item item_of(const struct gr_ranks *r, int32_t index)
 {
     graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
 
-    gr_traffic_item(&r->base, -1, index, &all, NULL);
-    gr_traffic_item(&r->base, r->comm->rank, index, &own, NULL);
+    gr_parallel_traffic_item(&r->base, -1, index, &all, NULL);
+    gr_parallel_traffic_item(&r->base, r->comm->rank, index, &own, NULL);
     all.sampled_rows = own.sampled_rows;
     all.nmse = own.nmse;
     all.expected = own.expected;
@@ -123,7 +123,7 @@ static graft_traffic_pair worst_of(const struct gr_ranks *r, int32_t index)
     for (int32_t q = 0; q < r->comm->n_ranks; q++) {
         graft_traffic_pair pair = { .size = sizeof pair };
 
-        gr_traffic_pair(&r->base, q, index, &pair, NULL);
+        gr_parallel_traffic_pair(&r->base, q, index, &pair, NULL);
         if (pair.sampled_rows > 0 &&
             (worst.peer < 0 || pair.nmse * (double)worst.sampled_rows > worst.nmse * (double)pair.sampled_rows))
             worst = pair;
@@ -171,7 +171,7 @@ static void explain_raw(const struct gr_ranks *r, struct gr_text *text)
     const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * r->n_layers * r->comm->n_ranks;
     struct gr_send_stats sum = { 0 };
 
-    for (int64_t i = 0; i < n_pairs; i++) gr_send_stats_add(&sum, &r->traffic.pairs[i]);
+    for (int64_t i = 0; i < n_pairs; i++) gr_halo_send_stats_add(&sum, &r->traffic.pairs[i]);
     if (sum.raw > 0)
         gr_text_add(text,
                     "%lld rows of this rank were also sent unquantized, %.3f MB: a row of their message fits no code\n",
@@ -237,9 +237,9 @@ static double step_share(const struct gr_ranks *r, int32_t l)
 /* The share of boundary rows that a layer exchanges in a step. It is counted if ranks have boundary rows. */
 static double halo_share(const struct gr_ranks *r, int32_t l)
 {
-    const int64_t whole = gr_traffic_flow(r, gr_traffic_whole(r), -1).in;
+    const int64_t whole = gr_parallel_traffic_flow(r, gr_parallel_traffic_whole(r), -1).in;
 
-    return whole > 0 ? (double)gr_traffic_step(r, l, -1).in / (double)whole : step_share(r, l);
+    return whole > 0 ? (double)gr_parallel_traffic_step(r, l, -1).in / (double)whole : step_share(r, l);
 }
 
 /* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row is sent to the other
@@ -249,11 +249,11 @@ static double predicted_exchange(const struct gr_ranks *r, const struct gr_grid_
 {
     const double of_result = (double)r->graph.reach_of_all[l + 1], of_input = (double)r->graph.reach_of_all[l];
     const double elsewhere = (double)(choice->columns - 1) / choice->columns;
-    const double element = (double)gr_traffic_row_bytes(r, pass, GR_RECORD) / GR_RECORD;
+    const double element = (double)gr_parallel_traffic_row_bytes(r, pass, GR_RECORD) / GR_RECORD;
 
     const double linked = (double)r->wish.over->division.n_linked / (double)r->graph.n_vertices;
 
-    return (double)choice->halo_rows * halo_share(r, l) * (double)gr_traffic_row_bytes(r, pass, width) +
+    return (double)choice->halo_rows * halo_share(r, l) * (double)gr_parallel_traffic_row_bytes(r, pass, width) +
            elsewhere * linked * (of_input + of_result) * (double)width * element +
            predicted_stream(r, choice) * step_share(r, l);
 }
@@ -317,7 +317,7 @@ static void explain_idle(const struct gr_ranks *r, struct gr_text *text)
         if (width >= grid->columns) continue;
         gr_text_add(text, "columns   of layer %d are %lld; none is on rank", l, (long long)width);
         for (int32_t q = 0; q < r->comm->n_ranks; q++)
-            if (gr_grid_slice_width(grid, width, q % grid->columns) == 0) gr_text_add(text, " %d", q);
+            if (gr_parallel_grid_slice_width(grid, width, q % grid->columns) == 0) gr_text_add(text, " %d", q);
         gr_text_add(text, "\n");
     }
 }
@@ -327,15 +327,16 @@ static void explain_columns(const struct gr_ranks *r, struct gr_text *text)
 {
     const struct gr_transpose *t = &r->columns->transpose;
     const struct gr_blocks    *b = &r->columns->blocks;
-    const double               slices = (double)gr_transpose_slice_bytes(t);
+    const double               slices = (double)gr_parallel_transpose_slice_bytes(t);
 
     gr_text_add(text,
                 "columns   of sums are shared by %d ranks each; they send records of %d elements; %.4g MB of "
                 "slices, %.4g MB of records and messages\n",
-                r->columns->grid.columns, GR_RECORD, slices * 1e-6, ((double)gr_transpose_bytes(t) - slices) * 1e-6);
+                r->columns->grid.columns, GR_RECORD, slices * 1e-6,
+                ((double)gr_parallel_transpose_bytes(t) - slices) * 1e-6);
     gr_text_add(text, "edges     of other ranks are %s: %.4g MB; with feature.graph=%s it would be %.4g MB\n",
-                b->streams ? "received in each sum" : "held", (double)gr_blocks_need(b, b->streams) * 1e-6,
-                b->streams ? "replicate" : "stream", (double)gr_blocks_need(b, !b->streams) * 1e-6);
+                b->streams ? "received in each sum" : "held", (double)gr_parallel_blocks_need(b, b->streams) * 1e-6,
+                b->streams ? "replicate" : "stream", (double)gr_parallel_blocks_need(b, !b->streams) * 1e-6);
     explain_idle(r, text);
 }
 

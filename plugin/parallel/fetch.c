@@ -57,9 +57,9 @@ static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, gr
     return GRAFT_OK;
 }
 
-void gr_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
+void gr_parallel_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
 {
-    gr_budget_charge(c->budget, GR_USE_MESSAGES, -gr_bytes(fetched->vertex) - gr_bytes(fetched->rows));
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, -gr_memory_bytes(fetched->vertex) - gr_memory_bytes(fetched->rows));
     gr_free(c->context, fetched->vertex);
     gr_free(c->context, fetched->rows);
     *fetched = (struct gr_fetched){ 0 };
@@ -73,19 +73,19 @@ static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *laye
     int32_t            rc = GRAFT_OK;
 
     if (!c->fetching.keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
-    gr_fetched_fini(c, fetched);
+    gr_parallel_fetched_fini(c, fetched);
     GR_TRY_DONE(
         gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
     GR_TRY_DONE(GR_NEW(c->context, fetched->vertex, more, error));
     GR_TRY_DONE(GR_NEW(c->context, fetched->rows, more * layer->width, error));
     fetched->capacity = more;
 done:
-    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_bytes(fetched->vertex) + gr_bytes(fetched->rows));
+    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_memory_bytes(fetched->vertex) + gr_memory_bytes(fetched->rows));
     return rc;
 }
 
-int32_t gr_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
-                     graft_error *error)
+int32_t gr_parallel_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
+                              graft_error *error)
 {
     struct gr_fetch *fetch = &layer->fetch;
     int64_t          asked;
@@ -109,7 +109,7 @@ done:
     return rc;
 }
 
-int32_t gr_fetch_reserve(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+int32_t gr_parallel_fetch_reserve(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
 {
     int64_t most = 0;
 
@@ -134,7 +134,7 @@ static void copy_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct copying_rows *p = arg;
 
     (void)chunk;
-    for (int64_t i = begin; i < end; i++) gr_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
+    for (int64_t i = begin; i < end; i++) gr_parallel_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
 }
 
 static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *layer, const float *rows)
@@ -149,12 +149,13 @@ static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *laye
     fetched->batch = c->batch;
 }
 
-void gr_fetch_store(struct gr_cached *c, struct gr_cached_layer *layer, int threads)
+void gr_parallel_fetch_store(struct gr_cached *c, struct gr_cached_layer *layer, int threads)
 {
     struct gr_fetched *fetched = &layer->fetched;
 
     if (fetched->count > 0 && fetched->batch != c->batch)
-        (void)gr_cache_store(&layer->cache, fetched->vertex, fetched->count, fetched->rows, fetched->batch, threads);
+        (void)gr_sample_cache_store(&layer->cache, fetched->vertex, fetched->count, fetched->rows, fetched->batch,
+                                    threads);
     fetched->count = 0;
 }
 
@@ -164,8 +165,8 @@ static void count_fetched(struct gr_cached_layer *layer, int64_t width)
     layer->fetched_bytes += (int64_t)sizeof(float) * layer->fetch.count * width;
 }
 
-int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
-                      float *to, graft_error *error)
+int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
+                               const graft_dense *x, float *to, graft_error *error)
 {
     const struct gr_fetch *fetch = &layer->fetch;
     const int64_t          count = fetch->start[GR_SEND][c->comm->n_ranks];
@@ -183,8 +184,8 @@ int32_t gr_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_
     return GRAFT_OK;
 }
 
-int32_t gr_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient, int64_t width,
-                        graft_error *error)
+int32_t gr_parallel_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient,
+                                 int64_t width, graft_error *error)
 {
     const struct gr_fetch *fetch = &layer->fetch;
 
@@ -194,7 +195,8 @@ int32_t gr_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, cons
                              width * (int64_t)sizeof *gradient, error);
 }
 
-void gr_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer, const float *scale, float *to)
+void gr_parallel_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer, const float *scale,
+                           float *to)
 {
     const int64_t width = layer->width;
 

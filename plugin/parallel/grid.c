@@ -12,7 +12,7 @@
 
 static int64_t level_rows(const struct gr_grid *grid, int32_t rank, int32_t level)
 {
-    return gr_grid_rows_of(grid, rank, level + 1) - gr_grid_rows_of(grid, rank, level);
+    return gr_parallel_grid_rows_of(grid, rank, level + 1) - gr_parallel_grid_rows_of(grid, rank, level);
 }
 
 /* Find where the levels of all ranks of a group begin. \return The rows of the group. */
@@ -29,16 +29,17 @@ static int64_t place_group(struct gr_grid *grid, int32_t group)
     return at;
 }
 
-int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row)
+int64_t gr_parallel_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row)
 {
     int32_t level = 0;
 
-    while (row >= gr_grid_rows_of(grid, rank, level + 1)) level++;
-    return grid->place[(int64_t)rank * grid->n_levels + level] + row - gr_grid_rows_of(grid, rank, level);
+    while (row >= gr_parallel_grid_rows_of(grid, rank, level + 1)) level++;
+    return grid->place[(int64_t)rank * grid->n_levels + level] + row - gr_parallel_grid_rows_of(grid, rank, level);
 }
 
-int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part, int32_t columns,
-                     int32_t n_levels, const int64_t *reach, struct gr_grid *grid, graft_error *error)
+int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
+                              int32_t columns, int32_t n_levels, const int64_t *reach, struct gr_grid *grid,
+                              graft_error *error)
 {
     const graft_context *context = budget->context;
     const int64_t        n_ranks = comm->n_ranks;
@@ -53,10 +54,11 @@ int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->place, n_ranks * n_levels, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->owned, n_levels + 1, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_linked_rows_init(budget, comm, part, &grid->linked, error));
+    GR_TRY_DONE(gr_parallel_linked_rows_init(budget, comm, part, &grid->linked, error));
     memcpy(grid->owned, reach, (uint64_t)(n_levels + 1) * sizeof *reach);
     mine = grid->reach + comm->rank * (int64_t)(n_levels + 1);
-    for (int32_t level = 0; level <= n_levels; level++) mine[level] = gr_linked_rows_among(&grid->linked, reach[level]);
+    for (int32_t level = 0; level <= n_levels; level++)
+        mine[level] = gr_parallel_linked_rows_among(&grid->linked, reach[level]);
     GR_TRY_DONE(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
     for (int32_t g = 0; g < grid->n_groups; g++) {
         const int64_t rows = place_group(grid, g);
@@ -70,21 +72,21 @@ done:
     return rc;
 }
 
-void gr_grid_fini(const graft_context *context, struct gr_grid *grid)
+void gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid)
 {
     gr_free(context, grid->reach);
     gr_free(context, grid->place);
     gr_free(context, grid->owned);
-    gr_linked_rows_fini(context, &grid->linked);
-    gr_made_part_fini(context, &grid->made);
+    gr_parallel_linked_rows_fini(context, &grid->linked);
+    gr_graph_made_part_fini(context, &grid->made);
     *grid = (struct gr_grid){ 0 };
 }
 
-int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks)
+int64_t gr_parallel_grid_bytes(const struct gr_grid *grid, int32_t n_ranks)
 {
     if (grid->reach == NULL) return 0;
     return (n_ranks * (2 * (int64_t)grid->n_levels + 1) + grid->n_levels + 1) * (int64_t)sizeof *grid->reach +
-           gr_linked_rows_bytes(&grid->linked) + gr_made_part_bytes(&grid->made);
+           gr_parallel_linked_rows_bytes(&grid->linked) + gr_graph_made_part_bytes(&grid->made);
 }
 
 /* -- edges from other groups -------------------------------------------------------------------------------------- */
@@ -131,9 +133,9 @@ static void name_halo(const struct gr_grid *grid, const struct gr_part *part, in
 {
     for (int32_t q = 0; q < n_ranks; q++) {
         for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++) {
-            const int64_t row = gr_grid_row(grid, q, part->halo.place[s]);
+            const int64_t row = gr_parallel_grid_row(grid, q, part->halo.place[s]);
 
-            vertex[s] = gr_grid_has(grid, q) ? -1 : (int64_t)(q / grid->columns) << ROW_BITS | row;
+            vertex[s] = gr_parallel_grid_has(grid, q) ? -1 : (int64_t)(q / grid->columns) << ROW_BITS | row;
         }
     }
 }
@@ -213,7 +215,7 @@ static void fill_matrix(const struct gr_grid *grid, const struct edges *all, con
 
     for (int32_t q = 0; q < grid->columns; q++) {
         cursors[q] = at;
-        for (int64_t n = gr_grid_rows_of(grid, grid->first + q, grid->n_levels); n > 0; n--)
+        for (int64_t n = gr_parallel_grid_rows_of(grid, grid->first + q, grid->n_levels); n > 0; n--)
             at.entry += all->count[at.row++];
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
@@ -236,7 +238,7 @@ static void fill_matrix(const struct gr_grid *grid, const struct edges *all, con
 static int32_t make_group_halo(const graft_context *context, const struct gr_grid *grid, int32_t n_ranks,
                                const struct edges *all, int32_t *column, struct gr_made_part *made, graft_error *error)
 {
-    const int64_t rows = gr_grid_rows(grid, grid->n_levels);
+    const int64_t rows = gr_parallel_grid_rows(grid, grid->n_levels);
     int64_t      *vertex = NULL, count = all->entries;
     int32_t       rc = GR_NEW(context, vertex, count, error);
 
@@ -248,7 +250,7 @@ static int32_t make_group_halo(const graft_context *context, const struct gr_gri
                      "%d ranks share %lld vertices and a halo of %lld, expected %d at most together", grid->columns,
                      (long long)rows, (long long)count, INT32_MAX);
     GR_TRY_DONE(rc);
-    GR_TRY_DONE(gr_made_part_halo(context, made, n_ranks, count, error));
+    GR_TRY_DONE(gr_graph_made_part_new_halo(context, made, n_ranks, count, error));
     for (int64_t i = 0; i < all->entries; i++) column[i] = (int32_t)gr_sorted_index(vertex, count, all->vertex[i]);
     for (int64_t s = 0; s < count; s++) {
         made->halo_place[s] = (int32_t)(vertex[s] & INT32_MAX);
@@ -263,7 +265,8 @@ done:
 static int32_t make_group(const graft_context *context, const struct gr_grid *grid, int32_t n_ranks,
                           const struct edges *all, int has_rows, struct gr_made_part *made, graft_error *error)
 {
-    const int64_t   rows = has_rows ? gr_grid_rows(grid, grid->n_levels) : 0, entries = has_rows ? all->entries : 0;
+    const int64_t rows = has_rows ? gr_parallel_grid_rows(grid, grid->n_levels) : 0,
+                  entries = has_rows ? all->entries : 0;
     const graft_csr like = {
         .size = sizeof like, .index_type = GRAFT_I32, .value_type = GRAFT_F32, .values = all->values
     };
@@ -298,8 +301,8 @@ static int32_t share_counts(struct gr_comm *comm, const struct gr_grid *grid, co
     return GRAFT_OK;
 }
 
-int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                       const struct gr_part *part, int has_rows, struct gr_made_part *made, graft_error *error)
+int32_t gr_parallel_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                const struct gr_part *part, int has_rows, struct gr_made_part *made, graft_error *error)
 {
     const graft_context *context = budget->context;
     const int            has_values = part->local.values != NULL;
@@ -316,7 +319,7 @@ int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const str
     GR_TRY_DONE(gather_edges(comm, grid, counts, &mine, &all, error));
     edges_fini(context, &mine);
     rc = gr_comm_agree(comm, make_group(context, grid, comm->n_ranks, &all, has_rows, made, error), error);
-    GR_ASSERT(rc < 0 || gr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
+    GR_ASSERT(rc < 0 || gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
     edges_fini(context, &mine);
     edges_fini(context, &all);

@@ -26,54 +26,57 @@ struct gr_grid {
     struct gr_made_part   made; /* the edges from other groups: their owners are the ranks of this column */
 };
 
-/** Find the linked rows of all ranks. Collective. gr_grid_fini() is always due.
+/** Find the linked rows of all ranks. Collective. gr_parallel_grid_fini() is always due.
  *  \param[in] part   All rows of this rank.
  *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the number of its rows.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a group has more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
-int32_t gr_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part, int32_t columns,
-                     int32_t n_levels, const int64_t *reach, struct gr_grid *grid, graft_error *error);
-void    gr_grid_fini(const graft_context *context, struct gr_grid *grid);
+int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
+                              int32_t columns, int32_t n_levels, const int64_t *reach, struct gr_grid *grid,
+                              graft_error *error);
+void    gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
-int64_t gr_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
+int64_t gr_parallel_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
 
 /** The edges from other groups, from the part of the linked rows of each rank, in the order of the levels; the local
  *  matrix is empty. For extrema, or with one group, there are no rows, only the halo. Collective.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
-int32_t gr_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                       const struct gr_part *part, int has_rows, struct gr_made_part *made, graft_error *error);
+int32_t gr_parallel_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                const struct gr_part *part, int has_rows, struct gr_made_part *made,
+                                graft_error *error);
 
 /** The row in its group of row `row` of a rank. */
-int64_t gr_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);
+int64_t gr_parallel_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);
 
 /** Rows of a rank, and of the group, in a prefix. */
-static inline int64_t gr_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
+static inline int64_t gr_parallel_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
 {
     return grid->reach[(int64_t)rank * (grid->n_levels + 1) + prefix];
 }
 
-static inline int64_t gr_grid_rows(const struct gr_grid *grid, int32_t prefix)
+static inline int64_t gr_parallel_grid_rows(const struct gr_grid *grid, int32_t prefix)
 {
     int64_t rows = 0;
 
-    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) rows += gr_grid_rows_of(grid, q, prefix);
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++)
+        rows += gr_parallel_grid_rows_of(grid, q, prefix);
     return rows;
 }
 
 /** Whether a rank is in this group. */
-static inline int gr_grid_has(const struct gr_grid *grid, int32_t rank)
+static inline int gr_parallel_grid_has(const struct gr_grid *grid, int32_t rank)
 {
     return rank >= grid->first && rank < grid->first + grid->columns;
 }
 
 /** Of `width` columns, the first column of the slice of rank number `column` of a group. */
-static inline int64_t gr_grid_slice(const struct gr_grid *grid, int64_t width, int32_t column)
+static inline int64_t gr_parallel_grid_slice(const struct gr_grid *grid, int64_t width, int32_t column)
 {
     return width * column / grid->columns;
 }
 
-static inline int64_t gr_grid_slice_width(const struct gr_grid *grid, int64_t width, int32_t column)
+static inline int64_t gr_parallel_grid_slice_width(const struct gr_grid *grid, int64_t width, int32_t column)
 {
-    return gr_grid_slice(grid, width, column + 1) - gr_grid_slice(grid, width, column);
+    return gr_parallel_grid_slice(grid, width, column + 1) - gr_parallel_grid_slice(grid, width, column);
 }

@@ -42,8 +42,8 @@ static void estimate_modes(const struct gr_ranks *r, int64_t *bytes)
     const double row = sizeof(float) * (double)widest;
     const double entries = (double)(gr_csr_entries(&part->local) + gr_csr_entries(&part->remote));
     const double edges = 4 * ((double)n + (part->local.values != NULL ? 2 : 1) * entries);
-    const double own_messages = (double)gr_messages_need(messages, own, widest, GRAFT_F32);
-    const double halo_messages = (double)gr_messages_need(messages, halo, widest, GRAFT_F32);
+    const double own_messages = (double)gr_halo_messages_need(messages, own, widest, GRAFT_F32);
+    const double halo_messages = (double)gr_halo_messages_need(messages, halo, widest, GRAFT_F32);
     const double rest = gr_budget_planned(r->wish.budget) - (double)(r->charged_messages + r->charged_graph);
     double       steps = 0; /* rows of layers that have a plan of their own, as shares of all rows */
 
@@ -63,7 +63,8 @@ static int32_t advise_modes(const struct gr_ranks *r, double least, struct gr_te
     int64_t      bytes[ESTIMATES];
     double       mb[ESTIMATES];
 
-    if (r->plans.whole == NULL || !r->wish.trains || gr_workload_of(r->context).shares_rows != NULL) return GRAFT_OK;
+    if (r->plans.whole == NULL || !r->wish.trains || gr_parallel_workload_of(r->context).shares_rows != NULL)
+        return GRAFT_OK;
     estimate_modes(r, bytes);
     GR_TRY(gr_comm_min(r->comm, bytes, ESTIMATES, error));
     for (int i = 0; i < ESTIMATES; i++) mb[i] = round(-(double)bytes[i] * 1e-6);

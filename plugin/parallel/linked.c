@@ -39,8 +39,8 @@ static int32_t list_rows(const graft_context *context, const uint8_t *is_linked,
     return GRAFT_OK;
 }
 
-int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
-                            struct gr_linked_rows *rows, graft_error *error)
+int32_t gr_parallel_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
+                                     struct gr_linked_rows *rows, graft_error *error)
 {
     const graft_context *context = budget->context;
     const int64_t        n = part->local.n_rows;
@@ -53,7 +53,7 @@ int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm
     *rows = (struct gr_linked_rows){ .n = n };
     if (rc == GRAFT_OK) rc = GR_NEW(context, is_linked, n, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &links, error));
+    GR_TRY_DONE(gr_halo_links_init(context, comm, &part->halo, &links, error));
     mark_linked(part, &links, comm->n_ranks, is_linked);
     for (int64_t row = 0; row < n; row++) lone += !is_linked[row];
     rows->n_lone = lone;
@@ -61,24 +61,24 @@ int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm
     GR_TRY_DONE(gr_comm_sum_i64(comm, &lone, 1, error));
     if (lone > 0) rc = gr_comm_agree(comm, list_rows(context, is_linked, rows, error), error);
 done:
-    gr_links_fini(comm, &links);
+    gr_halo_links_fini(comm, &links);
     gr_free(context, is_linked);
     return rc;
 }
 
-void gr_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows)
+void gr_parallel_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows)
 {
     gr_free(context, rows->row);
     gr_free(context, rows->lone);
     *rows = (struct gr_linked_rows){ 0 };
 }
 
-int64_t gr_linked_rows_bytes(const struct gr_linked_rows *rows)
+int64_t gr_parallel_linked_rows_bytes(const struct gr_linked_rows *rows)
 {
-    return gr_bytes(rows->row) + gr_bytes(rows->lone);
+    return gr_memory_bytes(rows->row) + gr_memory_bytes(rows->lone);
 }
 
-int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows)
+int64_t gr_parallel_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows)
 {
     int64_t begin = 0, end = rows->n;
 
@@ -127,7 +127,7 @@ static int32_t make_linked_part(const graft_context *context, int32_t n_ranks, c
                                 const struct gr_part *part, const int32_t *number, struct gr_made_part *made,
                                 graft_error *error)
 {
-    GR_TRY(gr_made_part_halo(context, made, n_ranks, part->halo.count, error));
+    GR_TRY(gr_graph_made_part_new_halo(context, made, n_ranks, part->halo.count, error));
     GR_TRY(keep_linked_rows(context, rows, &part->local, number, &made->local, error));
     GR_TRY(keep_linked_rows(context, rows, &part->remote, NULL, &made->remote, error));
     memcpy(made->halo_start, part->halo.start, ((uint64_t)n_ranks + 1) * sizeof *made->halo_start);
@@ -144,8 +144,8 @@ static int64_t linked_part_bytes(const struct gr_linked_rows *rows, const struct
            (int64_t)sizeof *rows->row * (rows->n + rows->n_lone + 3 * part->halo.count);
 }
 
-int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
-                            const struct gr_part *part, struct gr_linked_part *linked, graft_error *error)
+int32_t gr_parallel_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
+                                     const struct gr_part *part, struct gr_linked_part *linked, graft_error *error)
 {
     const graft_context *context = budget->context;
     const int64_t        bytes = linked_part_bytes(rows, part);
@@ -154,25 +154,25 @@ int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, cons
 
     *linked = (struct gr_linked_part){ .made.part = *part };
     if (rows->row == NULL) return GRAFT_OK;
-    GR_TRY_DONE(gr_links_init(context, comm, &part->halo, &links, error));
+    GR_TRY_DONE(gr_halo_links_init(context, comm, &part->halo, &links, error));
     rc = gr_budget_borrow(budget, bytes, LINKED_NAME, error);
     if (rc == GRAFT_OK) linked->borrowed = bytes;
     if (rc == GRAFT_OK) rc = number_linked_rows(context, rows, &number, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = make_linked_part(context, comm->n_ranks, rows, part, number, &linked->made, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_links_ask(&links, comm, number, packed, linked->made.halo_place, sizeof *number, error));
-    GR_ASSERT(gr_part_is_valid(&linked->made.part, comm->n_ranks, comm->rank));
+    GR_TRY_DONE(gr_halo_links_ask(&links, comm, number, packed, linked->made.halo_place, sizeof *number, error));
+    GR_ASSERT(gr_csr_part_is_valid(&linked->made.part, comm->n_ranks, comm->rank));
 done:
-    gr_links_fini(comm, &links);
+    gr_halo_links_fini(comm, &links);
     gr_free(context, number);
     gr_free(comm->context, packed);
     return rc;
 }
 
-void gr_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked)
+void gr_parallel_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked)
 {
     gr_budget_return(budget, linked->borrowed);
-    gr_made_part_fini(budget->context, &linked->made);
+    gr_graph_made_part_fini(budget->context, &linked->made);
     linked->borrowed = 0;
 }

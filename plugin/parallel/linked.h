@@ -12,21 +12,21 @@ struct gr_linked_rows {
     int32_t *row, *lone; /* [n] and [n_lone], ascending; NULL: no rank has lone rows */
 };
 
-/** Find the linked rows of a part with all rows. Collective. gr_linked_rows_fini() is always due. \return OK;
+/** Find the linked rows of a part with all rows. Collective. gr_parallel_linked_rows_fini() is always due. \return OK;
  *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
-                            struct gr_linked_rows *rows, graft_error *error);
-void    gr_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows);
-int64_t gr_linked_rows_bytes(const struct gr_linked_rows *rows);
+int32_t gr_parallel_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
+                                     struct gr_linked_rows *rows, graft_error *error);
+void    gr_parallel_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows);
+int64_t gr_parallel_linked_rows_bytes(const struct gr_linked_rows *rows);
 
 /** The row of the rank that is linked row `i`. */
-static inline int64_t gr_linked_row(const struct gr_linked_rows *rows, int64_t i)
+static inline int64_t gr_parallel_linked_row(const struct gr_linked_rows *rows, int64_t i)
 {
     return rows->row != NULL ? rows->row[i] : i;
 }
 
 /** The number of linked rows among the first `n_rows` rows. */
-int64_t gr_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows);
+int64_t gr_parallel_linked_rows_among(const struct gr_linked_rows *rows, int64_t n_rows);
 
 /** The part of the linked rows, numbered from 0 on all ranks; if no rank has lone rows, the whole part. */
 struct gr_linked_part {
@@ -34,7 +34,7 @@ struct gr_linked_part {
     int64_t             borrowed; /* of the budget */
 };
 
-/** Collective. gr_linked_part_fini() is always due. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
-                            const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
-void    gr_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);
+/** Collective. gr_parallel_linked_part_fini() is always due. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+int32_t gr_parallel_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
+                                     const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
+void    gr_parallel_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);

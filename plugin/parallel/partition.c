@@ -15,17 +15,17 @@
 static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_matrix *a, struct gr_operand x, int add,
                            struct gr_epilogue *epilogue, graft_error *error)
 {
-    return gr_product_sparse(run,
-                             &(struct gr_sparse_product){ .phase = "aggregate",
-                                                          .a = a,
-                                                          .scale = sum->scale,
-                                                          .x = x,
-                                                          .width = sum->width,
-                                                          .add = add,
-                                                          .in_blocks = 1,
-                                                          .out = sum->out,
-                                                          .epilogue = epilogue },
-                             error);
+    return gr_model_product_sparse(run,
+                                   &(struct gr_sparse_product){ .phase = "aggregate",
+                                                                .a = a,
+                                                                .scale = sum->scale,
+                                                                .x = x,
+                                                                .width = sum->width,
+                                                                .add = add,
+                                                                .in_blocks = 1,
+                                                                .out = sum->out,
+                                                                .epilogue = epilogue },
+                                   error);
 }
 
 /* The rows are sent. The sum of own rows is recorded, and executed with other recorded tasks while messages travel. */
@@ -54,11 +54,11 @@ static int32_t record_end(struct gr_ranks *r, struct gr_run *run, const struct g
     const void                    *rows;
     double                         begin;
 
-    gr_workers_sync(run);
+    gr_model_workers_sync(run);
     begin = gr_profile_begin(&run->profile);
     r->moving = NULL;
     GR_TRY(gr_spmm_receive(plan, &rows, error));
-    gr_traffic_count(r, run, pass, plan->flow, sum->direction);
+    gr_parallel_traffic_count(r, run, pass, plan->flow, sum->direction);
     gr_profile_part(&run->profile, "wait", begin, pass->received_at, 1);
     gr_profile_part(&run->profile, "unpack", pass->received_at, 0, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
@@ -78,8 +78,8 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
 
     GR_TRY_DONE(rc);
     r->begin = gr_profile_begin(&run->profile);
-    rc =
-        gr_workers_are_recording(run) ? record_begin(r, run, sum, error) : gr_parallel_begin_sum(r, run, sum, 0, error);
+    rc = gr_model_workers_are_recording(run) ? record_begin(r, run, sum, error)
+                                             : gr_parallel_begin_sum(r, run, sum, 0, error);
 done:
     return rc;
 }
@@ -92,9 +92,9 @@ static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_r
     const struct gr_exchange *pass = &plan->product.exchange;
     const graft_csr          *local = &plan->part->local;
 
-    if (gr_workers_are_recording(run)) return record_end(r, run, sum, error);
+    if (gr_model_workers_are_recording(run)) return record_end(r, run, sum, error);
     GR_TRY(gr_spmm_end(plan, error));
-    gr_traffic_count(r, run, pass, plan->flow, sum->direction);
+    gr_parallel_traffic_count(r, run, pass, plan->flow, sum->direction);
     gr_parallel_sent_parts(run, pass, r->begin);
     gr_parallel_received_parts(run, pass, pass->sent_at, plan->product.computed_at, 0);
     gr_parallel_end_phase(r, run, sum->width, (double)(gr_csr_entries(local) + gr_csr_entries(&plan->part->remote)),
@@ -116,7 +116,7 @@ static int32_t partition_boundary_begin(struct gr_strategy *strategy, struct gr_
 
     gr_halo_rows_place(rows, &pass, b->x, b->block->n_src, b->width);
     GR_TRY(gr_halo_rows_begin(rows, &pass, gr_run_team(run), error));
-    gr_traffic_count(r, run, &rows->exchange, rows->flow, b->direction);
+    gr_parallel_traffic_count(r, run, &rows->exchange, rows->flow, b->direction);
     gr_parallel_sent_parts(run, &rows->exchange, b->begin);
     return GRAFT_OK;
 }
@@ -170,7 +170,7 @@ static int32_t exchange_halo_rows(struct gr_ranks *r, graft_error *error)
 
     for (int32_t l = 0; l < r->n_layers; l++)
         plans->columns[l] = plans->widest[l] =
-            config->kind->attends ? gr_config_wide(config, l) : gr_config_in(config, l);
+            config->kind->attends ? gr_model_config_wide(config, l) : gr_model_config_in(config, l);
     GR_TRY(gr_parallel_exchange_rows(r, &r->graph.part->halo, plans->widest, error));
     gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
     gr_parallel_charge(r);
@@ -238,9 +238,9 @@ const struct gr_strategy_ops gr_partition_ops = { .name = "partition",
                                                             .reserve = partition_reserve,
                                                             .values_begin = partition_values_begin,
                                                             .values_end = partition_values_end },
-                                                  .report = { .traffic = gr_traffic_of,
-                                                              .traffic_item = gr_traffic_item,
-                                                              .traffic_pair = gr_traffic_pair,
+                                                  .report = { .traffic = gr_parallel_traffic_of,
+                                                              .traffic_item = gr_parallel_traffic_item,
+                                                              .traffic_pair = gr_parallel_traffic_pair,
                                                               .explain = gr_parallel_explain },
                                                   .prepare_step = gr_parallel_prepare_step,
                                                   .begin_step = gr_parallel_begin_step,

@@ -13,11 +13,12 @@ void gr_parallel_charge(struct gr_ranks *r)
 
     for (int32_t l = 0; l < r->n_layers; l++) {
         if (r->plans.masked[l].plan != NULL) messages += gr_plan_bytes(r->plans.masked[l].plan);
-        graph += gr_made_part_bytes(&r->plans.masked[l].part);
+        graph += gr_graph_made_part_bytes(&r->plans.masked[l].part);
     }
     if (r->columns != NULL) {
-        graph += gr_grid_bytes(&r->columns->grid, r->comm->n_ranks) + gr_blocks_bytes(&r->columns->blocks);
-        messages += gr_transpose_bytes(&r->columns->transpose);
+        graph +=
+            gr_parallel_grid_bytes(&r->columns->grid, r->comm->n_ranks) + gr_parallel_blocks_bytes(&r->columns->blocks);
+        messages += gr_parallel_transpose_bytes(&r->columns->transpose);
     }
     messages += gr_halo_rows_bytes(&r->halo_rows, r->comm->n_ranks);
     gr_budget_charge(r->wish.budget, GR_USE_MESSAGES, messages - r->charged_messages);
@@ -62,7 +63,8 @@ static int repeats_rows(const struct gr_ranks *r, int32_t l)
 static int32_t mask_rows(struct gr_ranks *r, int32_t l, const int64_t *rows, graft_error *error)
 {
     struct gr_masked_rows *m = &r->plans.masked[l];
-    int32_t rc = gr_part_first(r->context, r->plans.part, r->comm->n_ranks, rows[l + 1], rows[l], &m->part, error);
+    int32_t                rc =
+        gr_graph_part_first_rows(r->context, r->plans.part, r->comm->n_ranks, rows[l + 1], rows[l], &m->part, error);
 
     GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
     GR_TRY_DONE(make_plan(r, &m->part.part, &m->plan, error));
@@ -103,7 +105,7 @@ void gr_parallel_plans_fini(struct gr_ranks *r)
     gr_plan_destroy(r->plans.whole);
     for (int32_t l = 0; l < r->n_layers; l++) {
         gr_plan_destroy(r->plans.masked[l].plan);
-        gr_made_part_fini(r->context, &r->plans.masked[l].part);
+        gr_graph_made_part_fini(r->context, &r->plans.masked[l].part);
     }
 }
 
@@ -157,7 +159,8 @@ static double plan_need(const graft_plan *plan, int32_t layer, int64_t width)
 
     if (row * (double)rows[0] <= (double)side[0].capacity && row * (double)rows[1] <= (double)side[1].capacity)
         return kept;
-    return row * (double)(rows[0] + rows[1]) + (double)gr_messages_need(&plan->messages, rows, width, GRAFT_F32) + kept;
+    return row * (double)(rows[0] + rows[1]) + (double)gr_halo_messages_need(&plan->messages, rows, width, GRAFT_F32) +
+           kept;
 }
 
 double gr_parallel_plans_need(const struct gr_ranks *r)
@@ -191,8 +194,8 @@ done:
 static int32_t cut_matrices(struct gr_ranks *r, graft_plan *plan, int64_t rows, graft_error *error)
 {
     for (int d = GR_FORWARD; d < GR_DIRECTIONS && plan != NULL; d++) {
-        GR_TRY(gr_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].local, rows, error));
-        GR_TRY(gr_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].received, rows, error));
+        GR_TRY(gr_model_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].local, rows, error));
+        GR_TRY(gr_model_workers_cut(r->wish.run, r->wish.budget, plan->matrices[d].received, rows, error));
     }
     return GRAFT_OK;
 }

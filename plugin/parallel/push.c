@@ -18,15 +18,15 @@ static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, 
                             struct gr_team team, graft_error *error)
 {
     push->in_flight = 0;
-    GR_TRY(gr_messages_wait(&push->messages, team, error));
-    GR_TRY(gr_messages_decode(&push->messages, c->buffer, team, error));
+    GR_TRY(gr_halo_messages_wait(&push->messages, team, error));
+    GR_TRY(gr_halo_messages_decode(&push->messages, c->buffer, team, error));
     if (push->batch != c->batch) /* else the batch is repeated, and sends them again */
-        (void)gr_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
-                             push->batch, team.threads);
+        (void)gr_sample_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
+                                    push->batch, team.threads);
     return GRAFT_OK;
 }
 
-int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team, graft_error *error)
+int32_t gr_parallel_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team, graft_error *error)
 {
     c->batch = c->life.now = batch;
     c->is_filled = 0;
@@ -36,12 +36,12 @@ int32_t gr_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team,
 
         if (push->in_flight) GR_TRY(receive_push(c, &c->layer[l], push, team, error));
         push->is_sent = 0;
-        gr_fetch_store(c, &c->layer[l], team.threads);
+        gr_parallel_fetch_store(c, &c->layer[l], team.threads);
     }
     return GRAFT_OK;
 }
 
-int32_t gr_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *error)
+int32_t gr_parallel_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *error)
 {
     c->batch++;
     team.poll = NULL;
@@ -52,7 +52,7 @@ int32_t gr_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *
             if (push->in_flight) GR_TRY(receive_push(c, &c->layer[l], push, team, error));
         }
     }
-    for (int32_t l = c->first; l < c->n_layers; l++) gr_fetch_store(c, &c->layer[l], team.threads);
+    for (int32_t l = c->first; l < c->n_layers; l++) gr_parallel_fetch_store(c, &c->layer[l], team.threads);
     c->is_filled = 1;
     return GRAFT_OK;
 }
@@ -275,10 +275,10 @@ static int32_t post_push(struct gr_cached *c, struct gr_cached_layer *layer, gra
     };
 
     push->batch = c->batch;
-    return gr_messages_post(&push->messages, &args, NULL, received, error);
+    return gr_halo_messages_post(&push->messages, &args, NULL, received, error);
 }
 
-int32_t gr_cached_post(struct gr_cached *c, const int64_t *vertex, const int64_t *n_src, graft_error *error)
+int32_t gr_parallel_cached_post(struct gr_cached *c, const int64_t *vertex, const int64_t *n_src, graft_error *error)
 {
     int64_t *const first = c->push.begin;
     int64_t       *taken = c->items.start[GR_RECEIVE]; /* until it is needed */
@@ -302,7 +302,7 @@ struct packing_rows {
     const graft_dense *x;
 };
 
-void gr_cached_copy_row(const graft_dense *x, int64_t row, float *to)
+void gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to)
 {
     const int64_t at = row * x->stride;
 
@@ -323,12 +323,12 @@ static void pack_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++)
-        gr_cached_copy_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
-    gr_messages_encode(&p->push->messages, omp_get_thread_num(), begin, end);
+        gr_parallel_cached_copy_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
+    gr_halo_messages_encode(&p->push->messages, omp_get_thread_num(), begin, end);
 }
 
-int32_t gr_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
-                       graft_error *error)
+int32_t gr_parallel_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
+                                const graft_dense *x, graft_error *error)
 {
     struct gr_push     *push = &layer->push[c->batch % c->push.delay];
     struct packing_rows packing = { c, push, x };
@@ -340,10 +340,10 @@ int32_t gr_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached
     GR_ASSERT(x->n_cols == layer->width);
     if (push->is_sent) return GRAFT_OK; /* the layer is recomputed */
     team.poll = NULL;
-    gr_messages_set_rows(&push->messages, (struct gr_rank_rows){ push->start[GR_SEND], c->buffer });
-    gr_parallel_chunks(gr_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE, pack_sources,
-                       &packing);
-    rc = gr_messages_send(&push->messages, team, error);
+    gr_halo_messages_set_rows(&push->messages, (struct gr_rank_rows){ push->start[GR_SEND], c->buffer });
+    gr_parallel_chunks(gr_halo_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE,
+                       pack_sources, &packing);
+    rc = gr_halo_messages_send(&push->messages, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(c->comm, error);
     GR_TRY_DONE(rc);
     push->is_sent = push->in_flight = 1;
@@ -353,11 +353,11 @@ done:
     return rc;
 }
 
-void gr_cached_poll(void *cached)
+void gr_parallel_cached_poll(void *cached)
 {
     struct gr_cached *c = cached;
 
     for (int32_t l = c->first; l < c->n_layers; l++)
         for (int64_t d = 0; d < c->push.delay; d++)
-            if (c->layer[l].push[d].in_flight) gr_messages_poll(&c->layer[l].push[d].messages);
+            if (c->layer[l].push[d].in_flight) gr_halo_messages_poll(&c->layer[l].push[d].messages);
 }

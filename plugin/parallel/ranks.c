@@ -83,7 +83,8 @@ int32_t gr_parallel_prepare_step(struct gr_strategy *strategy, struct gr_run *ru
     layers = gr_parallel_plans_layers(r, r->gathers_from);
     if (!layers->adaptive[GR_FORWARD] && !layers->adaptive[GR_BACKWARD]) return GRAFT_OK;
     for (int32_t i = 0; i < slots; i++) layer[i] = gr_parallel_plans_exchange(r, i);
-    GR_TRY(gr_adapt(layers, layer, slots, layers->adaptive[GR_FORWARD] ? gr_traffic_label_bytes(r, -1) : 0, error));
+    GR_TRY(gr_adaptive_set_widths(layers, layer, slots,
+                                  layers->adaptive[GR_FORWARD] ? gr_parallel_traffic_label_bytes(r, -1) : 0, error));
     r->adapt.is_adapted = 1;
     r->adapt.traced = 0;
     gr_profile_end_alone(&run->profile, "adapt", begin);
@@ -94,7 +95,7 @@ void gr_parallel_begin_step(struct gr_strategy *strategy, int64_t epoch)
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
 
-    gr_traffic_begin(r);
+    gr_parallel_traffic_begin(r);
     r->stale.synchronous = r->stale.sync_every > 0 && epoch % r->stale.sync_every == 0;
 }
 
@@ -119,7 +120,8 @@ static void undo_exchanges(struct gr_ranks *r)
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
         struct gr_halo_layer *layer = gr_parallel_plans_exchange(r, i);
 
-        if (layer != NULL && layer->is_adaptive && !layer->is_stale) gr_row_bits_undo_epoch(&layer->bits, layer->rows);
+        if (layer != NULL && layer->is_adaptive && !layer->is_stale)
+            gr_halo_row_bits_undo_epoch(&layer->bits, layer->rows);
     }
 }
 
@@ -133,7 +135,7 @@ int32_t gr_parallel_end_step(struct gr_strategy *strategy, int64_t epoch, double
 
         for (int k = 0; k < 2 && layer != NULL; k++) sums[1 + k] += layer->history.drift[k];
     }
-    sums[3] = gr_check_cancel(r->context, error) < 0;
+    sums[3] = gr_context_check_cancel(r->context, error) < 0;
     GR_TRY(gr_comm_sum_f64(r->comm, sums, 4, error));
     if (sums[3] > 0) {
         undo_exchanges(r);
@@ -144,7 +146,7 @@ int32_t gr_parallel_end_step(struct gr_strategy *strategy, int64_t epoch, double
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
         struct gr_halo_layer *layer = gr_parallel_plans_exchange(r, i);
 
-        if (layer != NULL) gr_history_clear_drift(&layer->history);
+        if (layer != NULL) gr_halo_history_clear_drift(&layer->history);
     }
     r->base.waited = r->stale.is_on && used_fresh_rows(r, epoch);
     r->stale.n_synchronous += r->base.waited;
@@ -205,7 +207,7 @@ static void poll_layers(struct gr_ranks *r)
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
         struct gr_halo_layer *layer = gr_parallel_plans_exchange(r, i);
 
-        if (layer != NULL && layer->history.in_flight) gr_messages_poll(&layer->history.messages);
+        if (layer != NULL && layer->history.in_flight) gr_halo_messages_poll(&layer->history.messages);
     }
 }
 
@@ -213,7 +215,7 @@ void gr_parallel_poll(void *strategy)
 {
     struct gr_ranks *r = strategy;
 
-    if (r->halo_rows.begun) gr_messages_poll(r->halo_rows.exchange.messages);
-    else if (r->moving != NULL) gr_messages_poll(r->moving);
+    if (r->halo_rows.begun) gr_halo_messages_poll(r->halo_rows.exchange.messages);
+    else if (r->moving != NULL) gr_halo_messages_poll(r->moving);
     else poll_layers(r);
 }

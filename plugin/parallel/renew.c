@@ -86,9 +86,9 @@ static int64_t widest_of(const struct gr_ranks *r, const struct renewal *next)
  * on their numbers. */
 static int32_t init_renewal(const struct gr_ranks *r, struct renewal *next, graft_error *error)
 {
-    int32_t rc = gr_messages_init(r->context, r->comm, 0, &next->next_messages, error);
+    int32_t rc = gr_halo_messages_init(r->context, r->comm, 0, &next->next_messages, error);
     int32_t here = next->transpose != NULL
-                       ? gr_transpose_layers_init(next->transpose, &next->next_layers, error)
+                       ? gr_parallel_transpose_layers_init(next->transpose, &next->next_layers, error)
                        : gr_halo_layers_init(r->context, r->comm, r->n_layers, &next->next_layers, error);
 
     if (rc == GRAFT_OK) rc = here;
@@ -104,19 +104,20 @@ static int32_t init_renewal(const struct gr_ranks *r, struct renewal *next, graf
 static int32_t reserve_renewal(const struct gr_ranks *r, struct renewal *next, graft_error *error)
 {
     const int64_t widest = widest_of(r, next);
-    int64_t       bytes = gr_messages_need(&next->next_messages, next->rows, widest, GRAFT_F32);
+    int64_t       bytes = gr_halo_messages_need(&next->next_messages, next->rows, widest, GRAFT_F32);
 
     for (int32_t l = 0; l < r->n_layers; l++)
         if (is_of_layer(r, next, l))
             bytes += gr_halo_layers_need(&next->next_layers, l, r->plans.columns[l], GRAFT_F32);
-    if (next->transpose != NULL) bytes += gr_transpose_layers_need(next->transpose, &next->next_layers);
+    if (next->transpose != NULL) bytes += gr_parallel_transpose_layers_need(next->transpose, &next->next_layers);
     GR_TRY(gr_budget_borrow(r->wish.budget, bytes, "messages with other options, beside those in use", error));
     next->borrowed = bytes;
-    GR_TRY(gr_messages_reserve(&next->next_messages, next->rows, widest, GRAFT_F32, error));
+    GR_TRY(gr_halo_messages_reserve(&next->next_messages, next->rows, widest, GRAFT_F32, error));
     for (int32_t l = 0; l < r->n_layers; l++)
         if (is_of_layer(r, next, l))
             GR_TRY(gr_halo_layers_reserve(&next->next_layers, l, r->plans.columns[l], GRAFT_F32, error));
-    if (next->transpose != NULL) return gr_transpose_layers_reserve(next->transpose, &next->next_layers, error);
+    if (next->transpose != NULL)
+        return gr_parallel_transpose_layers_reserve(next->transpose, &next->next_layers, error);
     return GRAFT_OK;
 }
 
@@ -124,7 +125,7 @@ static void renewal_fini(const struct gr_ranks *r, struct renewal *next)
 {
     gr_budget_return(r->wish.budget, next->borrowed);
     gr_halo_layers_fini(&next->next_layers);
-    gr_messages_fini(&next->next_messages);
+    gr_halo_messages_fini(&next->next_messages);
 }
 
 /* Replace the message buffers in use by the new ones, and carry over the counters. */
@@ -141,10 +142,10 @@ static void replace_messages(struct gr_ranks *r, struct renewal *next)
             r->traffic.oldest[slot] = layer->history.oldest;
     }
     gr_halo_layers_forget(next->layers);
-    gr_messages_add_seconds(next->messages, wait, exchange);
+    gr_halo_messages_add_seconds(next->messages, wait, exchange);
     gr_halo_layers_add_seconds(next->layers, wait, exchange);
     gr_halo_layers_fini(next->layers);
-    gr_messages_fini(next->messages);
+    gr_halo_messages_fini(next->messages);
     *next->messages = next->next_messages;
     *next->layers = next->next_layers;
     next->next_messages = (struct gr_messages){ 0 };
@@ -180,7 +181,7 @@ done:
     gr_parallel_charge(r);
     if (rc < 0) return rc;
     if (r->exchanges_rows) gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
-    gr_traffic_begin(r); /* its counts depend on the replaced messages */
+    gr_parallel_traffic_begin(r); /* its counts depend on the replaced messages */
     r->stale.is_on = gr_halo_options(r->context)->staleness.word == GR_HALO_STALE;
     r->adapt.is_adapted = 0;
     r->adapt.traced = 0;

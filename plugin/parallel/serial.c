@@ -36,7 +36,7 @@ static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run
 
     GR_ASSERT(block->a != NULL && (!back || block->a_transpose != NULL));
     (void)strategy;
-    return gr_product_sparse(
+    return gr_model_product_sparse(
         run,
         &(struct gr_sparse_product){ .phase = "aggregate",
                                      .a = back ? block->a_transpose : block->a,

@@ -9,14 +9,14 @@
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-void gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
-                    struct gr_blocks *b)
+void gr_parallel_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
+                             struct gr_blocks *b)
 {
     *b = (struct gr_blocks){ .context = context, .comm = comm, .grid = grid, .beyond = beyond };
     b->channel = gr_comm_channel(comm);
 }
 
-void gr_blocks_fini(struct gr_blocks *b)
+void gr_parallel_blocks_fini(struct gr_blocks *b)
 {
     if (b->context == NULL) return;
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++) {
@@ -33,7 +33,7 @@ void gr_blocks_fini(struct gr_blocks *b)
         gr_free(b->context, b->column[i]);
         gr_free(b->context, b->values[i]);
     }
-    gr_edge_sets_fini(b->context, &b->sets);
+    gr_parallel_edge_sets_fini(b->context, &b->sets);
     *b = (struct gr_blocks){ 0 };
 }
 
@@ -54,14 +54,14 @@ static void find_largest_block(const struct gr_blocks *b, int64_t *rows, int64_t
 
     *rows = *entries = 0;
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
-        const int64_t here = gr_grid_rows_of(grid, q, grid->n_levels);
+        const int64_t here = gr_parallel_grid_rows_of(grid, q, grid->n_levels);
 
         if (here > *rows) *rows = here;
         for (int d = 0; d < GR_DIRECTIONS; d++) {
             const struct gr_edge_set *set = &b->sets.whole[d];
 
-            if (set->ends != NULL && gr_edge_entries(set, grid, q, grid->n_levels) > *entries)
-                *entries = gr_edge_entries(set, grid, q, grid->n_levels);
+            if (set->ends != NULL && gr_parallel_edge_entries(set, grid, q, grid->n_levels) > *entries)
+                *entries = gr_parallel_edge_entries(set, grid, q, grid->n_levels);
         }
     }
 }
@@ -72,14 +72,14 @@ static int64_t buffer_bytes(const struct gr_blocks *b, int64_t rows, int64_t ent
     return 2 * (int64_t)sizeof(int32_t) * (rows + entries * (has_values(b) ? 2 : 1));
 }
 
-int64_t gr_blocks_bytes(const struct gr_blocks *b)
+int64_t gr_parallel_blocks_bytes(const struct gr_blocks *b)
 {
     int64_t held = 0;
 
     if (b->context == NULL) return 0;
     for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++)
-        held += gr_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
-    return held + gr_edge_sets_bytes(&b->sets, b->grid) + gr_bytes(b->row_ptr) +
+        held += gr_memory_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
+    return held + gr_parallel_edge_sets_bytes(&b->sets, b->grid) + gr_memory_bytes(b->row_ptr) +
            (b->count[0] != NULL ? buffer_bytes(b, b->most_rows, b->most_entries) : 0);
 }
 
@@ -91,13 +91,13 @@ static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *
 
     if (set->ends == NULL) return 0;
     for (int32_t q = first; q < end; q++) {
-        bytes += gr_edge_block_bytes(set, b->grid, q, set->levels);
-        if (!streams) bytes += (gr_grid_rows_of(b->grid, q, set->levels) + 1) * (int64_t)sizeof *b->row_ptr;
+        bytes += gr_parallel_edge_block_bytes(set, b->grid, q, set->levels);
+        if (!streams) bytes += (gr_parallel_grid_rows_of(b->grid, q, set->levels) + 1) * (int64_t)sizeof *b->row_ptr;
     }
     return bytes;
 }
 
-int64_t gr_blocks_need(const struct gr_blocks *b, int streams)
+int64_t gr_parallel_blocks_need(const struct gr_blocks *b, int streams)
 {
     int64_t rows, entries, bytes = 0;
 
@@ -155,22 +155,22 @@ static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, i
     held->rows = rows;
     GR_TRY_DONE(rc);
     if (all == NULL) {
-        GR_TRY_DONE(GR_NEW(b->context, held->row_ptr, gr_grid_rows(b->grid, set->levels) + n, error));
+        GR_TRY_DONE(GR_NEW(b->context, held->row_ptr, gr_parallel_grid_rows(b->grid, set->levels) + n, error));
         row_ptr = held->row_ptr;
     }
     for (int32_t k = 0; k < n; k++) {
-        const struct gr_edge_block block = gr_edge_block_of(set, b->grid, b->grid->first + k, rows);
+        const struct gr_edge_block block = gr_parallel_edge_block_of(set, b->grid, b->grid->first + k, rows);
 
         GR_TRY_DONE(gr_matrix_create(b->context, &empty, &held->a[k], error));
         if (all == NULL) fill_row_ptr(&block, row_ptr);
-        set_block(&block, gr_grid_rows(b->grid, columns) + b->beyond, row_ptr, held->a[k]);
-        row_ptr += gr_grid_rows_of(b->grid, b->grid->first + k, set->levels) + 1;
+        set_block(&block, gr_parallel_grid_rows(b->grid, columns) + b->beyond, row_ptr, held->a[k]);
+        row_ptr += gr_parallel_grid_rows_of(b->grid, b->grid->first + k, set->levels) + 1;
     }
 done:
     return rc;
 }
 
-int32_t gr_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft_error *error)
+int32_t gr_parallel_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft_error *error)
 {
     struct gr_held_blocks *held = b->held[GR_FORWARD];
 
@@ -181,7 +181,7 @@ int32_t gr_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft
     return GRAFT_OK;
 }
 
-void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
+void gr_parallel_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
 {
     const struct gr_edge_sets before = b->sets;
 
@@ -191,7 +191,8 @@ void gr_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
         const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
 
         for (int32_t k = 0; k < b->grid->columns && held->a != NULL; k++) {
-            const struct gr_edge_block block = gr_edge_block_of(held->set, b->grid, b->grid->first + k, held->rows);
+            const struct gr_edge_block block =
+                gr_parallel_edge_block_of(held->set, b->grid, b->grid->first + k, held->rows);
 
             set_block(&block, held->a[k]->csr.n_cols, held->a[k]->csr.row_ptr, held->a[k]);
         }
@@ -209,7 +210,7 @@ static int32_t hold_all(struct gr_blocks *b, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, int streams, graft_error *error)
+int32_t gr_parallel_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, int streams, graft_error *error)
 {
     const graft_csr empty = { .size = sizeof empty };
     int32_t         rc = gr_matrix_create(b->context, &empty, &b->a, error);
@@ -220,7 +221,7 @@ int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, in
     if (rc == GRAFT_OK && streams) rc = make_buffers(budget, b, error);
     GR_TRY(gr_comm_agree(b->comm, rc, error));
     if (streams) return GRAFT_OK;
-    GR_TRY(gr_edge_sets_gather(budget, b->comm, b->grid, &b->sets, error));
+    GR_TRY(gr_parallel_edge_sets_gather(budget, b->comm, b->grid, &b->sets, error));
     return gr_comm_agree(b->comm, hold_all(b, error), error);
 }
 
@@ -235,14 +236,14 @@ static int32_t rank_behind(const struct gr_blocks *b, int32_t places)
 /* Columns of a sum that a rank computes. */
 static int64_t slice_columns(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank)
 {
-    return gr_grid_slice_width(b->grid, sum->width, rank % b->grid->columns);
+    return gr_parallel_grid_slice_width(b->grid, sum->width, rank % b->grid->columns);
 }
 
 /* Whether a rank receives the block of another rank of its group. A rank without columns needs none. */
 static int needs_block(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int32_t owner)
 {
     return b->streams && !sum->alone && rank != owner && rank / b->grid->columns == owner / b->grid->columns &&
-           slice_columns(b, sum, rank) > 0 && gr_grid_rows_of(b->grid, owner, sum->rows) > 0;
+           slice_columns(b, sum, rank) > 0 && gr_parallel_grid_rows_of(b->grid, owner, sum->rows) > 0;
 }
 
 static struct gr_frame block_frame(const struct gr_blocks *b, int32_t owner)
@@ -255,9 +256,9 @@ static struct gr_frame block_frame(const struct gr_blocks *b, int32_t owner)
                               .direction = (int16_t)sum->direction,
                               .bits = has_values(b) ? 32 : 0,
                               .epoch = sum->epoch,
-                              .rows = gr_grid_rows_of(b->grid, owner, sum->rows),
-                              .width = gr_edge_entries(sum->set, b->grid, owner, sum->rows),
-                              .bytes = (uint64_t)gr_edge_block_bytes(sum->set, b->grid, owner, sum->rows) };
+                              .rows = gr_parallel_grid_rows_of(b->grid, owner, sum->rows),
+                              .width = gr_parallel_edge_entries(sum->set, b->grid, owner, sum->rows),
+                              .bytes = (uint64_t)gr_parallel_edge_block_bytes(sum->set, b->grid, owner, sum->rows) };
 }
 
 /* Bytes of the parts of a message. */
@@ -320,12 +321,12 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
         struct gr_edge_block     block;
 
         if (!needs_block(b, &b->sum, to, own_rank(b))) continue;
-        block = gr_edge_block_of(b->sum.set, b->grid, own_rank(b), b->sum.rows);
+        block = gr_parallel_edge_block_of(b->sum.set, b->grid, own_rank(b), b->sum.rows);
         const void *const data[] = { &message->frame, block.count, block.column, block.values };
 
         GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
         message->frame = block_frame(b, own_rank(b));
-        gr_frame_seal_crc(&message->frame, b->transit.crc);
+        gr_comm_frame_seal_crc(&message->frame, b->transit.crc);
         for (int part = 0; part < GR_BLOCK_PARTS; part++)
             if (part_bytes(&block, part) > 0)
                 GR_TRY(gr_comm_send(b->comm, to, b->channel, data[part], part_bytes(&block, part),
@@ -343,17 +344,17 @@ static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_b
 
     GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
     *block = received_block(b, places, place);
-    if (gr_frame_check(&message->frame, &expected, error) < 0 ||
-        gr_frame_check_crc(&message->frame, block_crc(block), error) < 0)
+    if (gr_comm_frame_check(&message->frame, &expected, error) < 0 ||
+        gr_comm_frame_check_crc(&message->frame, block_crc(block), error) < 0)
         return gr_comm_fail(b->comm, error);
     return GRAFT_OK;
 }
 
 /* -- one sum ------------------------------------------------------------------------------------------------------ */
 
-int32_t gr_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, graft_error *error)
+int32_t gr_parallel_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, graft_error *error)
 {
-    const struct gr_edge_block own = gr_edge_block_of(sum->set, b->grid, own_rank(b), sum->rows);
+    const struct gr_edge_block own = gr_parallel_edge_block_of(sum->set, b->grid, own_rank(b), sum->rows);
 
     b->sum = *sum;
     b->seconds = 0;
@@ -386,7 +387,7 @@ static int32_t *winners_of(const struct gr_blocks *b, int32_t rank)
     int64_t rows = 0;
 
     if (b->sum.winner == NULL) return NULL;
-    for (int32_t q = b->grid->first; q < rank; q++) rows += gr_grid_rows_of(b->grid, q, b->sum.rows);
+    for (int32_t q = b->grid->first; q < rank; q++) rows += gr_parallel_grid_rows_of(b->grid, q, b->sum.rows);
     return b->sum.winner + rows * slice_columns(b, &b->sum, own_rank(b));
 }
 
@@ -427,7 +428,7 @@ static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
     return rc;
 }
 
-int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *error)
+int32_t gr_parallel_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *error)
 {
     struct gr_blocks          *b = arg;
     const struct gr_block_sum *sum = &b->sum;
@@ -437,7 +438,7 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     if (!b->streams)
         return multiply_block(b, rank, b->held[sum->direction][sum->slot].a[rank - b->grid->first], out, error);
     if (rank == own_rank(b)) {
-        block = gr_edge_block_of(sum->set, b->grid, rank, sum->rows);
+        block = gr_parallel_edge_block_of(sum->set, b->grid, rank, sum->rows);
     } else {
         /* Before a rank waits for the block of the rank `places` places after it, it has sent its own block to as many
          * ranks. So ranks never wait for each other. */
@@ -448,13 +449,13 @@ int32_t gr_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *err
     }
     fill_row_ptr(&block, b->row_ptr);
     /* Kernel `simd` prepares it in two passes over its rows. */
-    set_block(&block, gr_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
+    set_block(&block, gr_parallel_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
     GR_TRY(multiply_block(b, rank, b->a, out, error));
     if (rank == own_rank(b)) return end_blocks(b, error);
     return GRAFT_OK;
 }
 
-int64_t gr_blocks_traffic(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int sends)
+int64_t gr_parallel_blocks_traffic(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int sends)
 {
     int64_t bytes = 0;
 
@@ -462,7 +463,7 @@ int64_t gr_blocks_traffic(const struct gr_blocks *b, const struct gr_block_sum *
         const int32_t owner = sends ? rank : q;
 
         if (needs_block(b, sum, sends ? q : rank, owner))
-            bytes += gr_edge_block_bytes(sum->set, b->grid, owner, sum->rows);
+            bytes += gr_parallel_edge_block_bytes(sum->set, b->grid, owner, sum->rows);
     }
     return bytes;
 }

@@ -78,28 +78,30 @@ struct gr_blocks {
 };
 
 /** Take the channel of `comm`. Not collective, but all ranks call it in the same order, even after a failure of one of
- *  them. gr_blocks_fini() is always due. */
-void    gr_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
-                       struct gr_blocks *blocks);
-void    gr_blocks_fini(struct gr_blocks *blocks);
+ *  them. gr_parallel_blocks_fini() is always due. */
+void gr_parallel_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
+                             struct gr_blocks *blocks);
+void gr_parallel_blocks_fini(struct gr_blocks *blocks);
 /** Hold the blocks of the group, or with `streams` allocate memory for two received blocks, after all sets are made.
  *  Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams, graft_error *error);
+int32_t gr_parallel_blocks_choose(const struct gr_budget *budget, struct gr_blocks *blocks, int streams,
+                                  graft_error *error);
 /** If blocks are held, make the matrices for a layer whose transposed rows are in sets.back. Not collective.
  *  \return OK; ERR_NOMEM. */
-int32_t gr_blocks_mask(struct gr_blocks *blocks, int32_t layer, int32_t prefix, graft_error *error);
+int32_t gr_parallel_blocks_mask(struct gr_blocks *blocks, int32_t layer, int32_t prefix, graft_error *error);
 /** Replace the sets by sets with other values. Cannot fail. */
-void    gr_blocks_swap(struct gr_blocks *blocks, struct gr_edge_sets *sets);
+void    gr_parallel_blocks_swap(struct gr_blocks *blocks, struct gr_edge_sets *sets);
 /** Held bytes; and the bytes with the blocks of other ranks, or (`streams`) without them. */
-int64_t gr_blocks_bytes(const struct gr_blocks *blocks);
-int64_t gr_blocks_need(const struct gr_blocks *blocks, int streams);
+int64_t gr_parallel_blocks_bytes(const struct gr_blocks *blocks);
+int64_t gr_parallel_blocks_need(const struct gr_blocks *blocks, int streams);
 
 /** Begin a sum: the first block travels. \return OK; ERR_PEER. */
-int32_t gr_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);
+int32_t gr_parallel_blocks_begin(struct gr_blocks *blocks, const struct gr_block_sum *sum, graft_error *error);
 /** out[rows x columns of this rank] = the rows of a rank of the group, in its order. Ranks are called in their order
  *  after this rank; ranks without rows are left out. This rank is the last, and ends the sum. \return OK; ERR_PEER;
  *  errors of the kernel. */
-int32_t gr_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *error);
+int32_t gr_parallel_blocks_multiply(void *blocks, int32_t rank, float *out, graft_error *error);
 
 /** Bytes of blocks that a rank receives in this sum, or sends; 0 if blocks are held. */
-int64_t gr_blocks_traffic(const struct gr_blocks *blocks, const struct gr_block_sum *sum, int32_t rank, int sends);
+int64_t gr_parallel_blocks_traffic(const struct gr_blocks *blocks, const struct gr_block_sum *sum, int32_t rank,
+                                   int sends);

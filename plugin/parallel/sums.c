@@ -73,9 +73,9 @@ int32_t gr_parallel_sync(struct gr_run *run, const struct gr_sum *sum, graft_err
     const int64_t              n = sum->direction == GR_BACKWARD ? block->n_dst : block->n_src;
     const struct gr_plan_rows *rows = &plan->rows[gr_side_of(sum->direction, GR_RECEIVE)];
 
-    if (!gr_workers_are_recording(run)) return GRAFT_OK;
-    return gr_workers_sync_for(run, extent_at(sum->x, n * sum->stride * gr_dtype_bytes(sum->x_type)),
-                               extent_at(rows->buffer, rows->capacity), error);
+    if (!gr_model_workers_are_recording(run)) return GRAFT_OK;
+    return gr_model_workers_sync_for(run, extent_at(sum->x, n * sum->stride * gr_dtype_bytes(sum->x_type)),
+                                     extent_at(rows->buffer, rows->capacity), error);
 }
 
 void gr_parallel_end_phase(const struct gr_ranks *r, struct gr_run *run, int64_t columns, double edges, double rows)

@@ -13,7 +13,7 @@ static int32_t slots_of(const struct gr_ranks *r)
     return r->n_layers * GR_DIRECTIONS;
 }
 
-void gr_traffic_begin(struct gr_ranks *r)
+void gr_parallel_traffic_begin(struct gr_ranks *r)
 {
     for (int32_t i = 0; i <= slots_of(r); i++)
         r->traffic.sent[i] =
@@ -25,8 +25,8 @@ void gr_traffic_begin(struct gr_ranks *r)
         r->traffic.turned[i] = (struct gr_transpose_flow){ 0 };
 }
 
-void gr_traffic_count(struct gr_ranks *r, const struct gr_run *run, const struct gr_exchange *pass,
-                      const struct gr_flow *flow, enum gr_direction direction)
+void gr_parallel_traffic_count(struct gr_ranks *r, const struct gr_run *run, const struct gr_exchange *pass,
+                               const struct gr_flow *flow, enum gr_direction direction)
 {
     const int32_t          at = run->layer * GR_DIRECTIONS + (int32_t)direction, n_ranks = r->comm->n_ranks;
     const struct gr_codec *codec = &pass->messages->begun.codec;
@@ -35,7 +35,7 @@ void gr_traffic_count(struct gr_ranks *r, const struct gr_run *run, const struct
     GR_ASSERT(run->layer >= 0 && run->layer < r->n_layers);
     if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n_ranks; q++)
-        gr_send_stats_add(&r->traffic.pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
+        gr_halo_send_stats_add(&r->traffic.pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
     /* Features that are gathered once are gathered for all rows, but labels beside them only for the rows of a step. */
     if (sent->flow != NULL && sent->flow != flow) sent = &r->traffic.sent[slots_of(r)];
     sent->flow = flow;
@@ -47,7 +47,7 @@ void gr_traffic_count(struct gr_ranks *r, const struct gr_run *run, const struct
         return;
     }
     sent->alike[__builtin_ctz((uint32_t)codec->bits)]++;
-    sent->row_bytes += gr_messages_row_bytes(pass->messages, &pass->args);
+    sent->row_bytes += gr_halo_messages_row_bytes(pass->messages, &pass->args);
 }
 
 /* Rows that a rank, or with -1 all ranks, sent and received in the transposes of a slot. */
@@ -71,12 +71,12 @@ static struct gr_transpose_flow turned_of(const struct gr_ranks *r, int32_t slot
     return sum;
 }
 
-const struct gr_flow *gr_traffic_whole(const struct gr_ranks *r)
+const struct gr_flow *gr_parallel_traffic_whole(const struct gr_ranks *r)
 {
     return r->plans.whole != NULL && !r->exchanges_rows ? r->plans.whole->flow : r->halo_rows.flow;
 }
 
-struct gr_flow gr_traffic_flow(const struct gr_ranks *r, const struct gr_flow *flow, int32_t rank)
+struct gr_flow gr_parallel_traffic_flow(const struct gr_ranks *r, const struct gr_flow *flow, int32_t rank)
 {
     struct gr_flow sum = { 0 };
 
@@ -91,7 +91,8 @@ struct gr_flow gr_traffic_flow(const struct gr_ranks *r, const struct gr_flow *f
     return sum;
 }
 
-struct gr_row_bits_flow gr_traffic_adapted(const struct gr_ranks *r, const struct gr_halo_layer *layer, int32_t rank)
+struct gr_row_bits_flow gr_parallel_traffic_adapted(const struct gr_ranks *r, const struct gr_halo_layer *layer,
+                                                    int32_t rank)
 {
     struct gr_row_bits_flow sum = { 0 };
 
@@ -105,31 +106,32 @@ struct gr_row_bits_flow gr_traffic_adapted(const struct gr_ranks *r, const struc
 }
 
 /* Rows received by a rank, or by all ranks, in one exchange of layer l in a step. */
-struct gr_flow gr_traffic_step(const struct gr_ranks *r, int32_t l, int32_t rank)
+struct gr_flow gr_parallel_traffic_step(const struct gr_ranks *r, int32_t l, int32_t rank)
 {
     const graft_plan *plan = r->plans.step[l];
 
-    return gr_traffic_flow(r, plan != NULL ? plan->flow : gr_traffic_whole(r), rank);
+    return gr_parallel_traffic_flow(r, plan != NULL ? plan->flow : gr_parallel_traffic_whole(r), rank);
 }
 
-const struct gr_messages *gr_traffic_messages(const struct gr_ranks *r)
+const struct gr_messages *gr_parallel_traffic_messages(const struct gr_ranks *r)
 {
     return r->plans.whole != NULL ? &r->plans.whole->messages : &r->halo_rows.messages;
 }
 
-int64_t gr_traffic_row_bytes(const struct gr_ranks *r, enum gr_direction direction, int64_t width)
+int64_t gr_parallel_traffic_row_bytes(const struct gr_ranks *r, enum gr_direction direction, int64_t width)
 {
     const struct gr_exchange_args args = { .direction = direction, .width = width, .dtype = GRAFT_F32 };
 
-    return gr_messages_row_bytes(gr_traffic_messages(r), &args);
+    return gr_halo_messages_row_bytes(gr_parallel_traffic_messages(r), &args);
 }
 
-int64_t gr_traffic_label_bytes(const struct gr_ranks *r, int32_t rank)
+int64_t gr_parallel_traffic_label_bytes(const struct gr_ranks *r, int32_t rank)
 {
     const struct gr_run *run = r->wish.run;
 
     if (!run->layers[0].aggregate_first || !gr_propagates(run)) return 0;
-    return gr_traffic_step(r, 0, rank).in * gr_traffic_row_bytes(r, GR_FORWARD, run->targets.n_classes);
+    return gr_parallel_traffic_step(r, 0, rank).in *
+           gr_parallel_traffic_row_bytes(r, GR_FORWARD, run->targets.n_classes);
 }
 
 /* Exchanges whose rows had adaptive bits. */
@@ -144,7 +146,7 @@ static int64_t adapted_in(const struct gr_sent *sent)
 /* Rows that a rank receives and sends in one exchange of a slot; backward the other way round. */
 static struct gr_flow flow_of(const struct gr_ranks *r, int32_t slot, int32_t rank)
 {
-    const struct gr_flow flow = gr_traffic_flow(r, r->traffic.sent[slot].flow, rank);
+    const struct gr_flow flow = gr_parallel_traffic_flow(r, r->traffic.sent[slot].flow, rank);
 
     GR_ASSERT(slot >= 0 && slot <= slots_of(r));
     if (slot == slots_of(r) || slot % GR_DIRECTIONS == GRAFT_PASS_FORWARD) return flow;
@@ -161,8 +163,8 @@ static void add_bytes(const struct gr_ranks *r, int32_t slot, int32_t rank, graf
 {
     const struct gr_sent         *sent = &r->traffic.sent[slot];
     const struct gr_flow          flow = flow_of(r, slot, rank), all = flow_of(r, slot, -1);
-    const struct gr_row_bits_flow adapted = gr_traffic_adapted(r, sent->adapted, rank);
-    const struct gr_row_bits_flow whole = gr_traffic_adapted(r, sent->adapted, -1);
+    const struct gr_row_bits_flow adapted = gr_parallel_traffic_adapted(r, sent->adapted, rank);
+    const struct gr_row_bits_flow whole = gr_parallel_traffic_adapted(r, sent->adapted, -1);
     const double                  each = all.in > 0 ? (double)whole.bytes_in / (double)all.in : 0;
 
     traffic->edge_bytes_per_epoch += turned_of(r, slot, rank).edges;
@@ -175,7 +177,7 @@ static void add_bytes(const struct gr_ranks *r, int32_t slot, int32_t rank, graf
 /* The stored rows of the layer of a slot, if any rank has rows for another. */
 static const struct gr_halo_layer *layer_of(const struct gr_ranks *r, int32_t slot)
 {
-    const struct gr_flow all = gr_traffic_flow(r, gr_traffic_whole(r), -1);
+    const struct gr_flow all = gr_parallel_traffic_flow(r, gr_parallel_traffic_whole(r), -1);
 
     return all.in > 0 ? gr_parallel_plans_layer(r, slot / GR_DIRECTIONS, (enum gr_direction)(slot % GR_DIRECTIONS))
                       : NULL;
@@ -205,18 +207,19 @@ static struct ages ages_of(const struct gr_ranks *r, int32_t slot)
 
 static void add_seconds(const struct gr_messages *messages, const struct gr_halo_layers *layers, graft_traffic *traffic)
 {
-    gr_messages_add_seconds(messages, &traffic->wait_seconds, &traffic->exchange_seconds);
+    gr_halo_messages_add_seconds(messages, &traffic->wait_seconds, &traffic->exchange_seconds);
     gr_halo_layers_add_seconds(layers, &traffic->wait_seconds, &traffic->exchange_seconds);
 }
 
-int32_t gr_traffic_of(const struct gr_strategy *strategy, int32_t rank, graft_traffic *traffic, graft_error *error)
+int32_t gr_parallel_traffic_of(const struct gr_strategy *strategy, int32_t rank, graft_traffic *traffic,
+                               graft_error *error)
 {
     const struct gr_ranks *r = (const struct gr_ranks *)strategy;
     graft_graph_info       graph = { .size = sizeof graph };
     struct gr_flow         flow;
 
     GR_TRY(gr_graph_info(r->wish.over, r->graph.share, rank, &graph, error));
-    flow = gr_traffic_flow(r, gr_traffic_whole(r), rank);
+    flow = gr_parallel_traffic_flow(r, gr_parallel_traffic_whole(r), rank);
     traffic->rank = rank;
     traffic->cut_edges = graph.n_cut;
     traffic->halo_rows = flow.in;
@@ -245,7 +248,7 @@ static void add_sent(const struct gr_ranks *r, int32_t slot, int32_t rank, graft
 {
     const struct gr_sent          *sent = &r->traffic.sent[slot];
     const struct gr_flow           flow = flow_of(r, slot, rank);
-    const struct gr_row_bits_flow  widths = gr_traffic_adapted(r, sent->adapted, rank);
+    const struct gr_row_bits_flow  widths = gr_parallel_traffic_adapted(r, sent->adapted, rank);
     const struct gr_transpose_flow turned = turned_of(r, slot, rank);
     const int64_t                  adapted = adapted_in(sent);
 
@@ -277,8 +280,8 @@ static int32_t check_item(const struct gr_ranks *r, int32_t index, graft_error *
     return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no traffic item %d, there are %d", index, slots_of(r));
 }
 
-int32_t gr_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_t index, graft_traffic_item *item,
-                        graft_error *error)
+int32_t gr_parallel_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_t index,
+                                 graft_traffic_item *item, graft_error *error)
 {
     const struct gr_ranks      *r = (const struct gr_ranks *)strategy;
     graft_graph_info            graph = { .size = sizeof graph };
@@ -307,8 +310,8 @@ int32_t gr_traffic_item(const struct gr_strategy *strategy, int32_t rank, int32_
     return GRAFT_OK;
 }
 
-int32_t gr_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_t index, graft_traffic_pair *pair,
-                        graft_error *error)
+int32_t gr_parallel_traffic_pair(const struct gr_strategy *strategy, int32_t peer, int32_t index,
+                                 graft_traffic_pair *pair, graft_error *error)
 {
     const struct gr_ranks      *r = (const struct gr_ranks *)strategy;
     const struct gr_send_stats *sent;

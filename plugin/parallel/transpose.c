@@ -10,11 +10,11 @@
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error)
+int32_t gr_parallel_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
+                                   int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error)
 {
     *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers, .rows = { rows[0], rows[1] } };
-    GR_TRY(gr_messages_init(context, comm, 0, &t->messages, error));
+    GR_TRY(gr_halo_messages_init(context, comm, 0, &t->messages, error));
     GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
     GR_TRY(GR_NEW(context, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
     for (int side = 0; side < GR_SIDES; side++) {
@@ -35,12 +35,12 @@ static void buffers_fini(struct gr_transpose *t)
     t->records = t->elements[0] = t->elements[1] = 0;
 }
 
-void gr_transpose_fini(struct gr_transpose *t)
+void gr_parallel_transpose_fini(struct gr_transpose *t)
 {
     if (t->context == NULL) return;
     gr_halo_layers_fini(&t->layers);
     buffers_fini(t);
-    gr_messages_fini(&t->messages);
+    gr_halo_messages_fini(&t->messages);
     gr_free(t->context, t->of_layer);
     gr_free(t->context, t->kept);
     for (int side = 0; side < GR_SIDES; side++) {
@@ -52,39 +52,39 @@ void gr_transpose_fini(struct gr_transpose *t)
 
 static int64_t rows_of_rank(const struct gr_transpose *t)
 {
-    return gr_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
+    return gr_parallel_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
 }
 
 /* Elements of the slice of a sum's input or result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
-    return t->rows[of_result] * gr_transpose_columns(t, width);
+    return t->rows[of_result] * gr_parallel_transpose_columns(t, width);
 }
 
 /* Records of one side: the rows of other ranks in this slice, or the rows of this rank in other slices. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
     const int64_t own = rows_of_rank(t) * width;
-    const int64_t others = gr_grid_rows(t->grid, t->grid->n_levels) * gr_transpose_columns(t, width);
+    const int64_t others = gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_transpose_columns(t, width);
 
     return (own > others ? own : others) / GR_RECORD + t->grid->columns;
 }
 
-int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width)
+int64_t gr_parallel_transpose_need(const struct gr_transpose *t, int64_t width)
 {
     const int64_t records = most_records(t, width), rows[GR_SIDES] = { records, records };
 
     return (GR_SIDES * records * GR_RECORD + slice_elements(t, width, 0) + slice_elements(t, width, 1)) *
                (int64_t)sizeof(float) +
-           gr_messages_need(&t->messages, rows, GR_RECORD, GRAFT_F32);
+           gr_halo_messages_need(&t->messages, rows, GR_RECORD, GRAFT_F32);
 }
 
-int64_t gr_transpose_bytes(const struct gr_transpose *t)
+int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
     return (GR_SIDES * t->records * GR_RECORD + t->elements[0] + t->elements[1]) * (int64_t)sizeof(float) +
            GR_SIDES * (2 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
-           (int64_t)sizeof *t->of_layer * t->n_layers + gr_messages_bytes(&t->messages) +
+           (int64_t)sizeof *t->of_layer * t->n_layers + gr_halo_messages_bytes(&t->messages) +
            gr_halo_layers_bytes(&t->layers);
 }
 
@@ -96,12 +96,12 @@ static int32_t replace_floats(const struct gr_transpose *t, float **array, int64
     return GR_NEW(t->context, *array, count, error);
 }
 
-int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error)
+int32_t gr_parallel_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error)
 {
     const int64_t records = most_records(t, width);
     const int64_t rows[GR_SIDES] = { records, records };
 
-    GR_TRY(gr_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error));
+    GR_TRY(gr_halo_messages_reserve(&t->messages, rows, GR_RECORD, GRAFT_F32, error));
     for (int i = 0; i < 2; i++) {
         const int64_t elements = slice_elements(t, width, i);
 
@@ -121,7 +121,7 @@ static int64_t elements_between(const struct gr_grid *grid, const struct gr_tran
                                 int other_rows)
 {
     if (q == rank || q < grid->first || q >= grid->first + grid->columns) return 0;
-    return gr_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
+    return gr_parallel_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
 }
 
 /* Where the records of each rank begin: of its rows, or of the rows of this rank; and their padding, unless `spare` is
@@ -140,7 +140,8 @@ static void lay_out_records(const struct gr_transpose *t, const struct gr_transp
     }
 }
 
-int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
+int32_t gr_parallel_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers,
+                                          graft_error *error)
 {
     const int32_t   n_ranks = t->messages.comm->n_ranks;
     struct gr_comm *comm = t->messages.comm;
@@ -162,14 +163,15 @@ int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_la
     return rc;
 }
 
-int32_t gr_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error)
+int32_t gr_parallel_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers,
+                                             graft_error *error)
 {
     for (int32_t i = 0; i < 2 * t->n_layers; i++)
         GR_TRY(gr_halo_layers_reserve(layers, i, GR_RECORD, GRAFT_F32, error));
     return GRAFT_OK;
 }
 
-int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers)
+int64_t gr_parallel_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers)
 {
     int64_t bytes = 0;
 
@@ -187,7 +189,8 @@ struct stretch {
 /* The part of rows begin to end - 1 of a rank in a level; if empty, begin is not below end. */
 static struct stretch stretch_of(const struct gr_grid *grid, int32_t rank, int32_t level, int64_t begin, int64_t end)
 {
-    const int64_t first = gr_grid_rows_of(grid, rank, level), last = gr_grid_rows_of(grid, rank, level + 1);
+    const int64_t first = gr_parallel_grid_rows_of(grid, rank, level),
+                  last = gr_parallel_grid_rows_of(grid, rank, level + 1);
 
     return (struct stretch){ .begin = begin > first ? begin : first,
                              .end = end < last ? end : last,
@@ -227,7 +230,7 @@ static struct job transpose_job(struct gr_transpose *t, const struct gr_transpos
                          .sum = sum,
                          .what = what,
                          .rank = t->grid->first + t->grid->column,
-                         .columns = gr_transpose_columns(t, what->width) };
+                         .columns = gr_parallel_transpose_columns(t, what->width) };
 }
 
 static float *records_of(const struct job *job, enum gr_side side, int32_t rank)
@@ -252,13 +255,13 @@ static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
     const int32_t     k = job->peer - job->t->grid->first;
-    const int64_t     first = gr_grid_slice(job->t->grid, job->what->width, k);
-    const int64_t     n = gr_grid_slice_width(job->t->grid, job->what->width, k);
+    const int64_t     first = gr_parallel_grid_slice(job->t->grid, job->what->width, k);
+    const int64_t     n = gr_parallel_grid_slice_width(job->t->grid, job->what->width, k);
     float *const      to = records_of(job, GR_SEND, job->peer);
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++)
-        copy_part(job->sum, gr_linked_row(&job->t->grid->linked, i), first, n, to + i * n);
+        copy_part(job->sum, gr_parallel_linked_row(&job->t->grid->linked, i), first, n, to + i * n);
 }
 
 /* The slice of rows of x that stays here. */
@@ -266,14 +269,14 @@ static void keep_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
     const struct gr_grid *grid = job->t->grid;
-    const int64_t         first = gr_grid_slice(grid, job->what->width, grid->column);
+    const int64_t         first = gr_parallel_grid_slice(grid, job->what->width, grid->column);
 
     (void)chunk;
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
         for (int64_t i = s.begin; i < s.end; i++)
-            copy_part(job->sum, gr_linked_row(&grid->linked, i), first, job->columns,
+            copy_part(job->sum, gr_parallel_linked_row(&grid->linked, i), first, job->columns,
                       job->t->slice[0] + (i + s.shift) * job->columns);
     }
 }
@@ -284,7 +287,7 @@ enum { PIECES = 16 };
 /* Piece `piece` of the rows of another rank of the group, between its records and the slice. */
 static void place_piece(const struct job *job, int32_t rank, int64_t piece, int to_group)
 {
-    const int64_t rows = gr_grid_rows_of(job->t->grid, rank, job->what->prefix);
+    const int64_t rows = gr_parallel_grid_rows_of(job->t->grid, rank, job->what->prefix);
 
     copy_levels(job->t->grid, rank, rows * piece / PIECES, rows * (piece + 1) / PIECES,
                 records_of(job, to_group ? GR_RECEIVE : GR_SEND, rank), job->t->slice[!to_group], job->columns,
@@ -332,11 +335,11 @@ static void add_stretches(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank, float *out,
-                             struct gr_team team)
+void gr_parallel_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank,
+                                      float *out, struct gr_team team)
 {
-    const int64_t rows = gr_grid_rows_of(t->grid, rank, what->prefix);
-    struct added  added = { t, rank, gr_transpose_columns(t, what->width), out };
+    const int64_t rows = gr_parallel_grid_rows_of(t->grid, rank, what->prefix);
+    struct added  added = { t, rank, gr_parallel_transpose_columns(t, what->width), out };
 
     gr_parallel_chunks(team, rows * added.columns, rows, GR_ROWS_AT_ONCE, add_stretches, &added);
 }
@@ -360,21 +363,22 @@ static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
 
     (void)chunk;
     for (int32_t k = 0; k < grid->columns; k++) {
-        const int64_t first = gr_grid_slice(grid, job->what->width, k),
-                      n = gr_grid_slice_width(grid, job->what->width, k);
+        const int64_t first = gr_parallel_grid_slice(grid, job->what->width, k),
+                      n = gr_parallel_grid_slice_width(grid, job->what->width, k);
         const float *from = records_of(job, GR_RECEIVE, grid->first + k);
 
         if (k != grid->column)
             for (int64_t i = begin; i < end; i++)
-                put_part(job->sum, gr_linked_row(&grid->linked, i), first, n, from + i * n);
+                put_part(job->sum, gr_parallel_linked_row(&grid->linked, i), first, n, from + i * n);
     }
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
         const float *const from = job->what->make != NULL ? job->what->own : job->t->slice[1] + s.shift * job->columns;
 
         for (int64_t i = s.begin; i < s.end; i++)
-            put_part(job->sum, gr_linked_row(&grid->linked, i), gr_grid_slice(grid, job->what->width, grid->column),
-                     job->columns, from + i * job->columns);
+            put_part(job->sum, gr_parallel_linked_row(&grid->linked, i),
+                     gr_parallel_grid_slice(grid, job->what->width, grid->column), job->columns,
+                     from + i * job->columns);
     }
 }
 
@@ -416,7 +420,7 @@ static void join_lone_rows(struct job *job, struct gr_team team)
 {
     const struct gr_linked_rows *linked = &job->t->grid->linked;
     const int32_t                prefix = job->what->prefix;
-    const int64_t                lone = job->t->grid->owned[prefix] - gr_grid_rows_of(job->t->grid, job->rank, prefix);
+    const int64_t lone = job->t->grid->owned[prefix] - gr_parallel_grid_rows_of(job->t->grid, job->rank, prefix);
 
     if (linked->lone != NULL) gr_parallel_chunks(team, lone * job->what->width, lone, GR_ROWS_AT_ONCE, join_lone, job);
 }
@@ -438,7 +442,7 @@ static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int64_t     first = job->start[GR_SEND][job->peer];
 
     (void)chunk;
-    gr_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
+    gr_halo_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
 }
 
 /* Begin; `to_rows`: rows of other ranks are sent, and rows of this rank received. */
@@ -465,7 +469,7 @@ static int32_t begin_transpose(struct job *job, const struct gr_transposed *what
     x->args.dtype = GRAFT_F32;
     x->args.second = to_rows;
     x->received = (struct gr_rank_rows){ job->start[GR_RECEIVE], t->record[GR_RECEIVE] };
-    return gr_exchange_begin(x, team, error);
+    return gr_halo_exchange_begin(x, team, error);
 }
 
 /* Pack, encode and send the message to job->peer. */
@@ -474,7 +478,7 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     struct gr_messages *m = job->t->exchange.messages;
     const int64_t       count = elements_between(job->t->grid, job->what, job->rank, job->peer, to_rows);
     const int64_t      *start = job->start[GR_SEND] + job->peer, records = start[1] - start[0];
-    const int64_t       rows = gr_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
+    const int64_t       rows = gr_parallel_grid_rows_of(job->t->grid, job->rank, job->what->prefix);
 
     if (count == 0) return GRAFT_OK;
     if (job->what->make != NULL)
@@ -482,9 +486,9 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     else if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
     else gr_parallel_chunks(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
     fill_last_record(job, count);
-    if (gr_messages_are_encoded(m))
-        gr_parallel_chunks(gr_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
-    return gr_messages_send_until(m, job->peer, team, error);
+    if (gr_halo_messages_are_encoded(m))
+        gr_parallel_chunks(gr_halo_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
+    return gr_halo_messages_send_until(m, job->peer, team, error);
 }
 
 /* Send to one rank after the other, beginning after this rank: a message travels while the next is made. */
@@ -494,21 +498,21 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
     const struct gr_grid     *grid = t->grid;
     struct gr_exchange       *x = &t->exchange;
     const struct gr_rank_rows sent = { job->start[GR_SEND], t->record[GR_SEND] };
-    const int64_t             rows = gr_grid_rows_of(grid, job->rank, job->what->prefix);
+    const int64_t             rows = gr_parallel_grid_rows_of(grid, job->rank, job->what->prefix);
 
-    if (!x->is_repeat) gr_messages_set_rows(x->messages, sent);
+    if (!x->is_repeat) gr_halo_messages_set_rows(x->messages, sent);
     for (int32_t k = 1; k < grid->columns && !x->is_repeat; k++) {
         job->peer = grid->first + (grid->column + k) % grid->columns;
         GR_TRY(send_records(job, to_rows, team, error));
-        gr_messages_poll(x->messages);
+        gr_halo_messages_poll(x->messages);
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
     if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, job->what->own, error));
-    return gr_exchange_send(&t->exchange, team, error);
+    return gr_halo_exchange_send(&t->exchange, team, error);
 }
 
-int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                   struct gr_team team, graft_error *error)
+int32_t gr_parallel_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what,
+                                            const struct gr_sum *sum, struct gr_team team, graft_error *error)
 {
     struct job    job = transpose_job(t, what, sum);
     const int32_t rc = begin_transpose(&job, what, 0, team, error);
@@ -516,30 +520,30 @@ int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_trans
     return rc == GRAFT_OK ? send_all_records(&job, 0, team, error) : rc;
 }
 
-int32_t gr_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                 struct gr_team team, graft_error *error)
+int32_t gr_parallel_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what,
+                                          const struct gr_sum *sum, struct gr_team team, graft_error *error)
 {
     struct job  job = transpose_job(t, what, sum);
     const void *received;
 
-    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
+    GR_TRY(gr_halo_exchange_end(&t->exchange, team, &received, error));
     job.start[GR_RECEIVE] = t->exchange.received.start;
     job.received = (float *)(uintptr_t)received;
-    gr_parallel_chunks(team, gr_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
+    gr_parallel_chunks(team, gr_parallel_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
                        place_received, &job);
     return GRAFT_OK;
 }
 
-int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                             struct gr_team team, graft_error *error)
+int32_t gr_parallel_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what,
+                                      const struct gr_sum *sum, struct gr_team team, graft_error *error)
 {
     struct job    job = transpose_job(t, what, sum);
-    const int64_t rows = gr_grid_rows_of(t->grid, job.rank, what->prefix);
+    const int64_t rows = gr_parallel_grid_rows_of(t->grid, job.rank, what->prefix);
     const void   *received;
 
     GR_TRY(begin_transpose(&job, what, 1, team, error));
     GR_TRY(send_all_records(&job, 1, team, error));
-    GR_TRY(gr_exchange_end(&t->exchange, team, &received, error));
+    GR_TRY(gr_halo_exchange_end(&t->exchange, team, &received, error));
     job.received = (float *)(uintptr_t)received;
     gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
     join_lone_rows(&job, team);

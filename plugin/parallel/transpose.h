@@ -60,66 +60,69 @@ struct gr_transposed {
     float *own; /* place for the rows of this rank */
 };
 
-/** Not collective, but all ranks call it in the same order, even after a failure of one of them. gr_transpose_fini() is
- *  always due.
+/** Not collective, but all ranks call it in the same order, even after a failure of one of them.
+ *  gr_parallel_transpose_fini() is always due.
  *  \param[in] rows  Of the slices of the input, at least the rows of the group, and of the result.
  *  \return OK; ERR_NOMEM. */
-int32_t gr_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
-                          int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error);
+int32_t gr_parallel_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,
+                                   int32_t n_layers, const int64_t rows[2], struct gr_transpose *t, graft_error *error);
 /** Waits for messages in flight. */
-void    gr_transpose_fini(struct gr_transpose *t);
+void    gr_parallel_transpose_fini(struct gr_transpose *t);
 /** Make the stored records of the transposes of t->of_layer, if options ask for them: t->layers, or their replacement.
  *  Not collective, but all ranks call it in the same order, even after a failure of one of them. gr_halo_layers_fini()
  *  is always due. \return OK; ERR_NOMEM. */
-int32_t gr_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error);
+int32_t gr_parallel_transpose_layers_init(const struct gr_transpose *t, struct gr_halo_layers *layers,
+                                          graft_error *error);
 /** Allocate memory for their records. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers, graft_error *error);
-int64_t gr_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers);
+int32_t gr_parallel_transpose_layers_reserve(const struct gr_transpose *t, struct gr_halo_layers *layers,
+                                             graft_error *error);
+int64_t gr_parallel_transpose_layers_need(const struct gr_transpose *t, const struct gr_halo_layers *layers);
 /** Allocate memory for rows of `width` columns, and of earlier widths. A slice of a wider row may be narrower. Not
  *  collective. \return OK; ERR_NOMEM. */
-int32_t gr_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
+int32_t gr_parallel_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
 /** Bytes of its slices. */
-static inline int64_t gr_transpose_slice_bytes(const struct gr_transpose *t)
+static inline int64_t gr_parallel_transpose_slice_bytes(const struct gr_transpose *t)
 {
     return (t->elements[0] + t->elements[1]) * (int64_t)sizeof **t->slice;
 }
 
-/** Held bytes, and the bytes after gr_transpose_reserve(). */
-int64_t gr_transpose_bytes(const struct gr_transpose *t);
-int64_t gr_transpose_need(const struct gr_transpose *t, int64_t width);
+/** Held bytes, and the bytes after gr_parallel_transpose_reserve(). */
+int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t);
+int64_t gr_parallel_transpose_need(const struct gr_transpose *t, int64_t width);
 
 /** Elements of a message: rows of one rank in the columns of another rank of its group. */
-static inline int64_t gr_transpose_elements(const struct gr_grid *grid, const struct gr_transposed *what,
-                                            int32_t rows_of, int32_t columns_of)
+static inline int64_t gr_parallel_transpose_elements(const struct gr_grid *grid, const struct gr_transposed *what,
+                                                     int32_t rows_of, int32_t columns_of)
 {
-    return gr_grid_rows_of(grid, rows_of, what->prefix) *
-           gr_grid_slice_width(grid, what->width, columns_of % grid->columns);
+    return gr_parallel_grid_rows_of(grid, rows_of, what->prefix) *
+           gr_parallel_grid_slice_width(grid, what->width, columns_of % grid->columns);
 }
 
 /** Bytes of a message of `elements` elements in records of `record` bytes. */
-static inline int64_t gr_transpose_message_bytes(const struct gr_messages *messages, int64_t elements, int64_t record)
+static inline int64_t gr_parallel_transpose_message_bytes(const struct gr_messages *messages, int64_t elements,
+                                                          int64_t record)
 {
-    if (!gr_messages_are_encoded(messages)) return elements * (int64_t)sizeof(float);
+    if (!gr_halo_messages_are_encoded(messages)) return elements * (int64_t)sizeof(float);
     return (elements + GR_RECORD - 1) / GR_RECORD * record;
 }
 
 /** Columns of this rank. */
-static inline int64_t gr_transpose_columns(const struct gr_transpose *t, int64_t width)
+static inline int64_t gr_parallel_transpose_columns(const struct gr_transpose *t, int64_t width)
 {
-    return gr_grid_slice_width(t->grid, width, t->grid->column);
+    return gr_parallel_grid_slice_width(t->grid, width, t->grid->column);
 }
 
 /** slice[0] = columns of x[rows of this rank x width], from all ranks of the group. After begin() x is no longer
- *  needed. Collective. \return OK; ERR_PEER; ERR_FORMAT as gr_exchange_send(). */
-int32_t gr_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                   struct gr_team team, graft_error *error);
-int32_t gr_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                                 struct gr_team team, graft_error *error);
+ *  needed. Collective. \return OK; ERR_PEER; ERR_FORMAT as gr_halo_exchange_send(). */
+int32_t gr_parallel_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what,
+                                            const struct gr_sum *sum, struct gr_team team, graft_error *error);
+int32_t gr_parallel_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what,
+                                          const struct gr_sum *sum, struct gr_team team, graft_error *error);
 /** sum->out = diag(sum->scale) times the rows of this rank in slice[1] of all ranks of the group, or added to it. With
  *  what->make, rows are sent to a rank as soon as they are computed. Collective. \return as above. */
-int32_t gr_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum,
-                             struct gr_team team, graft_error *error);
+int32_t gr_parallel_transpose_to_rows(struct gr_transpose *t, const struct gr_transposed *what,
+                                      const struct gr_sum *sum, struct gr_team team, graft_error *error);
 
 /** out += rows of a rank in slice[1], which are in the order of the group. */
-void gr_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank, float *out,
-                             struct gr_team team);
+void gr_parallel_transpose_add_result(const struct gr_transpose *t, const struct gr_transposed *what, int32_t rank,
+                                      float *out, struct gr_team team);

@@ -12,7 +12,7 @@
 /* The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
 static const char *refusal(const graft_context *context, const struct gr_model_kind *kind, graft_semiring extremum)
 {
-    const struct gr_row_format format = gr_row_format_of(context);
+    const struct gr_row_format format = gr_halo_row_format(context);
 
     if (gr_sample_options(context)->batch_size > 0) return "a batch has only vertices of its rank";
     if (!kind->gathers) return "mlp has no sums over neighbours";
@@ -27,7 +27,7 @@ static const char *refusal(const graft_context *context, const struct gr_model_k
     return NULL;
 }
 
-struct gr_workload gr_workload_of(const graft_context *context)
+struct gr_workload gr_parallel_workload_of(const graft_context *context)
 {
     const struct gr_model_options *model = gr_model_options(context);
     const struct gr_shape_options *shape = gr_shape_options(context);

@@ -4,4 +4,4 @@
 
 #include "dgraph/graph.h"
 
-struct gr_workload gr_workload_of(const graft_context *context);
+struct gr_workload gr_parallel_workload_of(const graft_context *context);

@@ -66,7 +66,7 @@ static int32_t open_ends(int ends[ENDS], graft_error *error)
 }
 
 /* From now on the group of the program is killed when our end is closed. With a kernel without such signals only
- * gr_child_end() kills it. */
+ * gr_partition_child_end() kills it. */
 static void arm_guard(int its_guard, pid_t pid)
 {
     if (fcntl(its_guard, F_SETOWN, -pid) == 0 && fcntl(its_guard, F_SETSIG, SIGKILL) == 0)
@@ -137,8 +137,8 @@ static int spawn_child(struct gr_child *child, const int ends[ENDS], const char 
     return code;
 }
 
-int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
-                       graft_error *error)
+int32_t gr_partition_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
+                                 graft_error *error)
 {
     int     ends[ENDS] = { -1, -1, -1, -1, -1, -1 }, code;
     int32_t rc;
@@ -288,8 +288,8 @@ static int32_t reap_child(struct gr_child *child, int *status, const struct gr_m
     return GRAFT_OK;
 }
 
-int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
-                      const struct gr_meanwhile *meanwhile, graft_error *error)
+int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
+                                const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     struct outgoing out = { .source = source, .arg = arg };
     int64_t         have = 0;
@@ -317,7 +317,7 @@ int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg,
 /* Closing the guard kills the group, also processes that the program left. The second kill is for a program that has
  * closed its end of the guard. The host may have reaped the process, and its number may be reused: so first ask whether
  * it is still our child. */
-void gr_child_end(struct gr_child *child)
+void gr_partition_child_end(struct gr_child *child)
 {
     siginfo_t info;
 

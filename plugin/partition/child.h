@@ -30,8 +30,8 @@ struct gr_child {
 /** Start a program by its path, without arguments, with these variables of the environment, default signal handling, a
  *  process group of its own and none of the host's files. It does not outlive the host.
  *  \return OK; ERR_NOT_FOUND (it cannot be run); ERR_IO (no process, socket or pipe available) */
-int32_t gr_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
-                       graft_error *error);
+int32_t gr_partition_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
+                                 graft_error *error);
 
 /** The source of the program's input: fill `to` with the next bytes, at most `room`. \return their number, 0 at the
  *  end */
@@ -42,8 +42,8 @@ typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
  *  \param[in] meanwhile Or NULL.
  *  \return OK; ERR_MODULE (the output has another length, the exit code is not 0, or the deadline is past; the message
  *  quotes the standard error); the error of `meanwhile` */
-int32_t gr_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
-                      const struct gr_meanwhile *meanwhile, graft_error *error);
+int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,
+                                const struct gr_meanwhile *meanwhile, graft_error *error);
 
 /** Kill the program if it still runs, and the rest of its process group; reap it, and close all files. */
-void gr_child_end(struct gr_child *child);
+void gr_partition_child_end(struct gr_child *child);

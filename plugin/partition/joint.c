@@ -47,7 +47,7 @@ done:
 static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_error *error)
 {
     const int64_t n = in->rows->n_rows, entries = gr_csr_entries(in->rows);
-    const int     threads = gr_threads_worth(gr_threads(j->context, 0), entries);
+    const int     threads = gr_threads_worth(gr_context_threads(j->context, 0), entries);
 
     if (GR_NEW(j->context, j->column, entries, error) < 0) return GRAFT_ERR_NOMEM;
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
@@ -80,7 +80,7 @@ static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input
 
         GR_TRY(collect_halo(j, in, error));
         GR_TRY(localize(j, in, error));
-        GR_TRY(gr_route_init(&j->route, j->comm, error));
+        GR_TRY(gr_comm_route_init(&j->route, j->comm, error));
         GR_TRY(GR_NEW(j->context, j->out_at, n_ranks, error));
         GR_TRY(GR_NEW(j->context, j->in_at, n_ranks, error));
         GR_TRY(GR_NEW(j->context, j->out_start, n_ranks + 1, error));
@@ -99,17 +99,17 @@ static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input
 /* Send the other ranks the indices, in their slices, of their rows in the halo of this rank. */
 static int32_t ask_owners(struct gr_joint *j, graft_error *error)
 {
-    int32_t rc = gr_route_plan(&j->route, error);
+    int32_t rc = gr_comm_route_plan(&j->route, error);
 
     if (rc < 0) return rc;
-    rc = GR_NEW(j->context, j->asked, gr_route_n_in(&j->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->out, gr_route_n_in(&j->route), error);
+    rc = GR_NEW(j->context, j->asked, gr_comm_route_n_in(&j->route), error);
+    if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->out, gr_comm_route_n_in(&j->route), error);
     if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->in, j->n_halo, error);
     GR_TRY(gr_comm_agree(j->comm, rc, error));
     for (int32_t p = 0; p < j->comm->n_ranks; p++)
         for (int64_t i = j->route.out[p]; i < j->route.out[p + 1]; i++)
             j->in[i] = (int32_t)(j->vertex[i] - j->first[p]);
-    return gr_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
+    return gr_comm_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
 }
 
 /* The number of blocks is the same on all ranks: the number for the largest slice. */
@@ -127,42 +127,42 @@ static void set_blocks(struct gr_joint *j)
     if (rows > 0) j->scale = (j->first[j->comm->n_ranks] + rows - 1) / rows;
 }
 
-int32_t gr_joint_sum(const struct gr_joint *j, int64_t *values, int64_t count, graft_error *error)
+int32_t gr_partition_joint_sum(const struct gr_joint *j, int64_t *values, int64_t count, graft_error *error)
 {
     return j->comm != NULL ? gr_comm_sum_i64(j->comm, values, count, error) : GRAFT_OK;
 }
 
-int32_t gr_joint_agree(const struct gr_joint *j, int32_t rc, graft_error *error)
+int32_t gr_partition_joint_agree(const struct gr_joint *j, int32_t rc, graft_error *error)
 {
     return j->comm != NULL ? gr_comm_agree(j->comm, rc, error) : rc;
 }
 
-int32_t gr_joint_init(struct gr_joint *j, const struct gr_partition_input *input, graft_error *error)
+int32_t gr_partition_joint_init(struct gr_joint *j, const struct gr_partition_input *input, graft_error *error)
 {
     int64_t total[GR_SHARES];
     int32_t rc;
 
     *j = (struct gr_joint){ .context = input->context, .comm = input->comm, .first = input->first };
     rc = prepare_joint(j, input, error);
-    GR_TRY_DONE(gr_joint_agree(j, rc, error));
+    GR_TRY_DONE(gr_partition_joint_agree(j, rc, error));
     if (j->comm != NULL) GR_TRY_DONE(ask_owners(j, error));
     set_blocks(j);
-    gr_slice_total(&j->slice, total);
-    GR_TRY_DONE(gr_joint_sum(j, total, GR_SHARES, error));
-    rc = gr_loads_init(j->context, &j->loads, total, input->parts, error);
-    GR_TRY_DONE(gr_joint_agree(j, rc, error));
+    gr_partition_slice_total(&j->slice, total);
+    GR_TRY_DONE(gr_partition_joint_sum(j, total, GR_SHARES, error));
+    rc = gr_partition_loads_init(j->context, &j->loads, total, input->parts, error);
+    GR_TRY_DONE(gr_partition_joint_agree(j, rc, error));
     j->loads.scale = j->scale;
 done:
     return rc;
 }
 
-void gr_joint_fini(struct gr_joint *j)
+void gr_partition_joint_fini(struct gr_joint *j)
 {
     void *const blocks[] = { j->column, j->owner,  j->vertex, j->asked,     j->out,
                              j->in,     j->out_at, j->in_at,  j->out_start, j->in_start };
 
-    gr_route_fini(&j->route);
-    gr_loads_fini(j->context, &j->loads);
+    gr_comm_route_fini(&j->route);
+    gr_partition_loads_fini(j->context, &j->loads);
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(j->context, blocks[i]);
     *j = (struct gr_joint){ 0 };
 }
@@ -214,20 +214,20 @@ static int32_t exchange_loads(struct gr_joint *j, graft_error *error)
     for (int64_t i = 0; i < count; i++) loads->has[i] -= loads->scale * loads->own[i];
     rc = gr_comm_sum_i64(j->comm, loads->own, count, error);
     for (int64_t i = 0; i < count; i++) loads->has[i] += loads->own[i];
-    gr_loads_settle(loads);
+    gr_partition_loads_settle(loads);
     return rc;
 }
 
-int32_t gr_joint_assign(struct gr_joint *j, const int32_t *mine, graft_error *error)
+int32_t gr_partition_joint_assign(struct gr_joint *j, const int32_t *mine, graft_error *error)
 {
     const int64_t n = j->slice.rows->n_rows;
     int64_t       weight[GR_SHARES];
 
-    gr_loads_clear(&j->loads);
+    gr_partition_loads_clear(&j->loads);
     memcpy(j->owner, mine, (size_t)n * sizeof *mine);
     for (int64_t row = 0; row < n; row++) {
-        gr_slice_weigh(&j->slice, row, weight);
-        gr_loads_add(&j->loads, mine[row], weight, 1);
+        gr_partition_slice_weigh(&j->slice, row, weight);
+        gr_partition_loads_add(&j->loads, mine[row], weight, 1);
     }
     if (j->comm == NULL) return GRAFT_OK;
     begin_exchange(j);
@@ -235,7 +235,7 @@ int32_t gr_joint_assign(struct gr_joint *j, const int32_t *mine, graft_error *er
     return exchange_loads(j, error);
 }
 
-int32_t gr_joint_cut(const struct gr_joint *j, int64_t *cut, graft_error *error)
+int32_t gr_partition_joint_cut(const struct gr_joint *j, int64_t *cut, graft_error *error)
 {
     const graft_csr *rows = j->slice.rows;
     int64_t          count = 0;
@@ -244,10 +244,11 @@ int32_t gr_joint_cut(const struct gr_joint *j, int64_t *cut, graft_error *error)
         for (int64_t e = rows->row_ptr[row]; e < rows->row_ptr[row + 1]; e++)
             count += j->owner[gr_csr_column(rows, e)] != j->owner[row];
     *cut = count;
-    return gr_joint_sum(j, cut, 1, error);
+    return gr_partition_joint_sum(j, cut, 1, error);
 }
 
-int32_t gr_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, int64_t row), graft_error *error)
+int32_t gr_partition_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, int64_t row),
+                                graft_error     *error)
 {
     const int64_t n = j->slice.rows->n_rows;
     int64_t       row = 0;
@@ -260,7 +261,7 @@ int32_t gr_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, 
         GR_TRY(exchange_loads(j, error));
     }
     GR_ASSERT(row == n);
-    return gr_joint_agree(j, GRAFT_OK, error);
+    return gr_partition_joint_agree(j, GRAFT_OK, error);
 }
 
 /* One rank after the other moves vertices, and all ranks receive the loads. The number of moves is the sum over
@@ -270,9 +271,9 @@ static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *
     const uint64_t bytes = (uint64_t)j->loads.parts * GR_SHARES * sizeof *j->loads.has;
 
     for (int32_t turn = 0; turn < j->comm->n_ranks; turn++) {
-        if (turn == j->comm->rank) *moves = gr_loads_relieve_pass(&j->loads, &j->slice, j->owner);
+        if (turn == j->comm->rank) *moves = gr_partition_loads_relieve_pass(&j->loads, &j->slice, j->owner);
         GR_TRY(gr_comm_broadcast(j->comm, turn, j->loads.has, bytes, error));
-        gr_loads_settle(&j->loads);
+        gr_partition_loads_settle(&j->loads);
     }
     GR_TRY(gr_comm_sum_i64(j->comm, moves, 1, error));
     begin_exchange(j);
@@ -280,16 +281,16 @@ static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *
     return gr_comm_agree(j->comm, GRAFT_OK, error);
 }
 
-int32_t gr_joint_relieve(struct gr_joint *j, graft_error *error)
+int32_t gr_partition_joint_relieve(struct gr_joint *j, graft_error *error)
 {
     int64_t moves = 1;
 
     if (j->comm == NULL) {
-        gr_loads_relieve(&j->loads, &j->slice, j->owner);
+        gr_partition_loads_relieve(&j->loads, &j->slice, j->owner);
         return GRAFT_OK;
     }
     j->loads.scale = 1;
-    for (int pass = 0; pass < GR_RELIEVE_PASSES && moves > 0 && gr_loads_exceed(&j->loads); pass++)
+    for (int pass = 0; pass < GR_RELIEVE_PASSES && moves > 0 && gr_partition_loads_exceed(&j->loads); pass++)
         GR_TRY(relieve_in_turn(j, &moves, error));
     j->loads.scale = j->scale;
     return GRAFT_OK;

@@ -32,26 +32,27 @@ struct gr_joint {
 
 /** Make the structure from a method's input. No vertex has an owner, and parts are empty. Collective over input->comm.
  *  \return OK; ERR_NOMEM; ERR_UNSUPPORTED (more than INT32_MAX vertices in a slice and its halo): the same on all
- *          ranks; ERR_PEER. The caller frees it with gr_joint_fini() in any case. */
-int32_t gr_joint_init(struct gr_joint *joint, const struct gr_partition_input *input, graft_error *error);
-void    gr_joint_fini(struct gr_joint *joint);
+ *          ranks; ERR_PEER. The caller frees it with gr_partition_joint_fini() in any case. */
+int32_t gr_partition_joint_init(struct gr_joint *joint, const struct gr_partition_input *input, graft_error *error);
+void    gr_partition_joint_fini(struct gr_joint *joint);
 
 /** One pass: visit() assigns each vertex of the slice, by updating the owner and the loads. Collective. Ranks agree on
  *  a request to cancel. \return OK; ERR_CANCELLED; ERR_PEER. */
-int32_t gr_joint_pass(struct gr_joint *joint, void (*visit)(struct gr_joint *joint, int64_t row), graft_error *error);
+int32_t gr_partition_joint_pass(struct gr_joint *joint, void (*visit)(struct gr_joint *joint, int64_t row),
+                                graft_error     *error);
 
-/** As gr_loads_relieve(), over the slices of all ranks, which take turns. Collective. \return OK; ERR_CANCELLED;
- *  ERR_PEER. */
-int32_t gr_joint_relieve(struct gr_joint *joint, graft_error *error);
+/** As gr_partition_loads_relieve(), over the slices of all ranks, which take turns. Collective. \return OK;
+ *  ERR_CANCELLED; ERR_PEER. */
+int32_t gr_partition_joint_relieve(struct gr_joint *joint, graft_error *error);
 
 /** Begin with these owners of the slice, [n_rows] from 0 to parts - 1. Collective. \return OK; ERR_PEER. */
-int32_t gr_joint_assign(struct gr_joint *joint, const int32_t *mine, graft_error *error);
+int32_t gr_partition_joint_assign(struct gr_joint *joint, const int32_t *mine, graft_error *error);
 
 /** Count the entries of all slices whose row and column have different owners. Collective. \return OK; ERR_PEER. */
-int32_t gr_joint_cut(const struct gr_joint *joint, int64_t *cut, graft_error *error);
+int32_t gr_partition_joint_cut(const struct gr_joint *joint, int64_t *cut, graft_error *error);
 
 /** gr_comm_agree(), if there are ranks. */
-int32_t gr_joint_agree(const struct gr_joint *joint, int32_t rc, graft_error *error);
+int32_t gr_partition_joint_agree(const struct gr_joint *joint, int32_t rc, graft_error *error);
 
 /** Add numbers over all ranks. Collective. \return OK; ERR_PEER. */
-int32_t gr_joint_sum(const struct gr_joint *joint, int64_t *values, int64_t count, graft_error *error);
+int32_t gr_partition_joint_sum(const struct gr_joint *joint, int64_t *values, int64_t count, graft_error *error);

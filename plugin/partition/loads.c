@@ -43,7 +43,7 @@ static double level_of(const struct gr_loads *loads, int32_t part)
     return level;
 }
 
-void gr_loads_settle(struct gr_loads *loads)
+void gr_partition_loads_settle(struct gr_loads *loads)
 {
     const int64_t leaves = loads->leaves;
 
@@ -54,19 +54,19 @@ void gr_loads_settle(struct gr_loads *loads)
         loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
 }
 
-void gr_loads_clear(struct gr_loads *loads)
+void gr_partition_loads_clear(struct gr_loads *loads)
 {
     memset(loads->has, 0, (size_t)loads->parts * GR_SHARES * sizeof *loads->has);
-    gr_loads_settle(loads);
+    gr_partition_loads_settle(loads);
 }
 
-void gr_loads_limit(struct gr_loads *loads, double limit)
+void gr_partition_loads_limit(struct gr_loads *loads, double limit)
 {
     for (int k = 0; k < GR_SHARES; k++) loads->allowed[k] = allowed_of(loads->total[k], loads->parts, limit);
-    gr_loads_settle(loads);
+    gr_partition_loads_settle(loads);
 }
 
-int gr_loads_exceed(const struct gr_loads *loads)
+int gr_partition_loads_exceed(const struct gr_loads *loads)
 {
     int exceed = 0;
 
@@ -74,8 +74,8 @@ int gr_loads_exceed(const struct gr_loads *loads)
     return exceed;
 }
 
-int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
-                      int32_t parts, graft_error *error)
+int32_t gr_partition_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
+                                int32_t parts, graft_error *error)
 {
     int32_t rc;
     int64_t leaves = 1;
@@ -93,13 +93,13 @@ int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, cons
     GR_TRY_DONE(GR_NEW(context, loads->count, parts, error));
     GR_TRY_DONE(GR_NEW(context, loads->touched, parts, error));
     memcpy(loads->total, total, sizeof loads->total);
-    gr_loads_limit(loads, GR_PARTITION_LIMIT);
+    gr_partition_loads_limit(loads, GR_PARTITION_LIMIT);
 done:
-    if (rc < 0) gr_loads_fini(context, loads);
+    if (rc < 0) gr_partition_loads_fini(context, loads);
     return rc;
 }
 
-void gr_loads_fini(const graft_context *context, struct gr_loads *loads)
+void gr_partition_loads_fini(const graft_context *context, struct gr_loads *loads)
 {
     gr_free(context, loads->has);
     gr_free(context, loads->own);
@@ -110,7 +110,7 @@ void gr_loads_fini(const graft_context *context, struct gr_loads *loads)
     memset(loads, 0, sizeof *loads);
 }
 
-double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
+double gr_partition_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
 {
     const int64_t *has = loads->has + (int64_t)part * GR_SHARES;
     double         level = 0;
@@ -120,7 +120,7 @@ double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t w
     return level;
 }
 
-void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
+void gr_partition_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
 {
     const int64_t at = (int64_t)part * GR_SHARES;
 
@@ -134,24 +134,25 @@ void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_
         loads->winner[i] = less_full(loads, loads->winner[2 * i], loads->winner[2 * i + 1]);
 }
 
-void gr_loads_move(struct gr_loads *loads, const int64_t weight[GR_SHARES], int32_t *owner, int32_t to)
+void gr_partition_loads_move(struct gr_loads *loads, const int64_t weight[GR_SHARES], int32_t *owner, int32_t to)
 {
-    gr_loads_add(loads, *owner, weight, -1);
-    gr_loads_add(loads, to, weight, 1);
+    gr_partition_loads_add(loads, *owner, weight, -1);
+    gr_partition_loads_add(loads, to, weight, 1);
     *owner = to;
 }
 
-int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES])
+int32_t gr_partition_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES])
 {
     int32_t best = loads->winner[1];
 
-    if (gr_loads_with(loads, best, weight) <= 1) return best;
+    if (gr_partition_loads_with(loads, best, weight) <= 1) return best;
     for (int32_t part = 0; part < loads->parts; part++)
-        if (gr_loads_with(loads, part, weight) < gr_loads_with(loads, best, weight)) best = part;
+        if (gr_partition_loads_with(loads, part, weight) < gr_partition_loads_with(loads, best, weight)) best = part;
     return best;
 }
 
-int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner)
+int32_t gr_partition_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
+                                 const int32_t *owner)
 {
     int32_t touched = 0;
 
@@ -165,16 +166,17 @@ int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int
     return touched;
 }
 
-int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
-                         const int64_t weight[GR_SHARES], const int32_t *mine)
+int32_t gr_partition_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
+                                   const int64_t weight[GR_SHARES], const int32_t *mine)
 {
-    const int32_t touched = gr_loads_count(loads, slice, row, mine);
+    const int32_t touched = gr_partition_loads_count(loads, slice, row, mine);
     int32_t       best = -1;
     double        best_score = 0;
 
     for (int32_t i = 0; i < touched; i++) {
         const int32_t part = loads->touched[i];
-        const double  with = gr_loads_with(loads, part, weight), score = (double)loads->count[part] * (1 - with);
+        const double  with = gr_partition_loads_with(loads, part, weight),
+                     score = (double)loads->count[part] * (1 - with);
 
         loads->count[part] = 0;
         if (with > 1) continue;

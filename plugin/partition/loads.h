@@ -21,48 +21,49 @@ struct gr_loads {
 };
 
 /** Empty parts; `total` is the sum over all vertices. \return OK; ERR_NOMEM */
-int32_t gr_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
-                      int32_t parts, graft_error *error);
-void    gr_loads_fini(const graft_context *context, struct gr_loads *loads);
+int32_t gr_partition_loads_init(const graft_context *context, struct gr_loads *loads, const int64_t total[GR_SHARES],
+                                int32_t parts, graft_error *error);
+void    gr_partition_loads_fini(const graft_context *context, struct gr_loads *loads);
 
 /** Allow `limit` times the mean of each quantity, or the mean rounded up; GR_PARTITION_LIMIT at first. The ranks have
  *  exchanged loads since the last change. */
-void gr_loads_limit(struct gr_loads *loads, double limit);
+void gr_partition_loads_limit(struct gr_loads *loads, double limit);
 
 /** Make all parts empty. */
-void gr_loads_clear(struct gr_loads *loads);
+void gr_partition_loads_clear(struct gr_loads *loads);
 
 /** After a change of loads->has from elsewhere. */
-void gr_loads_settle(struct gr_loads *loads);
+void gr_partition_loads_settle(struct gr_loads *loads);
 
 /** Whether a part has more than is allowed. */
-int gr_loads_exceed(const struct gr_loads *loads);
+int gr_partition_loads_exceed(const struct gr_loads *loads);
 
 /** Add a vertex to a part (sign 1) or remove it (-1). O(log parts). */
-void gr_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign);
+void gr_partition_loads_add(struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign);
 
 /** Move a vertex from its owner to another part. */
-void gr_loads_move(struct gr_loads *loads, const int64_t weight[GR_SHARES], int32_t *owner, int32_t to);
+void gr_partition_loads_move(struct gr_loads *loads, const int64_t weight[GR_SHARES], int32_t *owner, int32_t to);
 
 /** The load of a part if the vertex were added, over the quantities that the vertex has; at most 1: it fits. */
-double gr_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES]);
+double gr_partition_loads_with(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES]);
 
-/** The part of the least load; if the vertex does not fit there, the part with the least gr_loads_with(). */
-int32_t gr_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES]);
+/** The part of the least load; if the vertex does not fit there, the part with the least gr_partition_loads_with(). */
+int32_t gr_partition_loads_least(const struct gr_loads *loads, const int64_t weight[GR_SHARES]);
 
 /** Count the neighbours of a vertex in each part, into loads->count and ->touched, which the caller sets to 0 again.
  *  \return the number of parts that have one */
-int32_t gr_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row, const int32_t *owner);
+int32_t gr_partition_loads_count(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
+                                 const int32_t *owner);
 
 /** Of the parts that have neighbours of the vertex and into which it fits, the part with the most neighbours times (1 -
- *  gr_loads_with()); of equal parts the part with the least load, then the first. -1 if there is none.
+ *  gr_partition_loads_with()); of equal parts the part with the least load, then the first. -1 if there is none.
  *  \param[in] mine [n_cols] The owners of the columns; -1: none yet. */
-int32_t gr_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
-                         const int64_t weight[GR_SHARES], const int32_t *mine);
+int32_t gr_partition_loads_nearest(struct gr_loads *loads, const struct gr_slice *slice, int64_t row,
+                                   const int64_t weight[GR_SHARES], const int32_t *mine);
 
 /** Move vertices out of parts that have more than is allowed, while each move reduces the total excess, for at most a
  *  fixed number of passes. No part loses its last vertex. */
-void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
+void gr_partition_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
 
 /** One of these passes. \return the number of vertices moved */
-int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);
+int64_t gr_partition_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine);

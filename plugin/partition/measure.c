@@ -46,7 +46,7 @@ static void count_row(struct gr_partition_measure *measure, struct cut_counter *
     int64_t                 weight[GR_SHARES];
 
     GR_ASSERT(part >= 0 && part < measure->parts);
-    gr_slice_weigh(slice, row, weight);
+    gr_partition_slice_weigh(slice, row, weight);
     for (int k = 0; k < GR_SHARES; k++) mine->has[k] += weight[k];
     for (int64_t e = slice->rows->row_ptr[row]; e < slice->rows->row_ptr[row + 1]; e++) {
         const int64_t column = gr_csr_column(slice->rows, e);

@@ -23,7 +23,7 @@ static int program_exists(char *path, int64_t room, const char *folder, int leng
     return snprintf(path, (size_t)room, "%.*s/%s", length, folder, name) < room && access(path, X_OK) == 0;
 }
 
-int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
+int32_t gr_partition_metis_find(const graft_context *context, char *path, int64_t room, graft_error *error)
 {
     const char *chosen = gr_partition_options(context)->program, *folders = gr_environment(context, "PATH");
     char        own[PATH_MAX];
@@ -32,7 +32,7 @@ int32_t gr_metis_find(const graft_context *context, char *path, int64_t room, gr
         if (snprintf(path, (size_t)room, "%s", chosen) < room && access(path, X_OK) == 0) return GRAFT_OK;
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no program '%.300s' (option partition.program)", chosen);
     }
-    if (gr_library_folder(own, sizeof own)) {
+    if (gr_environment_library_folder(own, sizeof own)) {
         const int length = (int)strlen(own);
 
         if (program_exists(path, room, own, length)) return GRAFT_OK;
@@ -81,7 +81,9 @@ static int64_t word_of(const struct words *words)
     case HEAD: memcpy(&word, (const char *)&words->head + words->at * 8, sizeof word); return word;
     case ROWS: return words->slice->rows->row_ptr[words->at];
     case COLUMNS: return gr_csr_column(words->slice->rows, words->at);
-    default: gr_slice_weigh(words->slice, words->at / GR_SHARES, weight); return weight[words->at % GR_SHARES];
+    default:
+        gr_partition_slice_weigh(words->slice, words->at / GR_SHARES, weight);
+        return weight[words->at % GR_SHARES];
     }
 }
 
@@ -142,13 +144,14 @@ static int32_t run_metis(const graft_context *context, struct words *words, void
     int32_t         rc;
 
     *exit_code = 0;
-    rc = gr_metis_find(context, path, sizeof path, error);
+    rc = gr_partition_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
-    rc = gr_child_start(&child, path, gr_environment_of_child(context), gr_partition_options(context)->timeout, error);
+    rc = gr_partition_child_start(&child, path, gr_environment_of_child(context),
+                                  gr_partition_options(context)->timeout, error);
     if (rc < 0) return rc;
-    rc = gr_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
+    rc = gr_partition_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
     *exit_code = child.exit_code;
-    gr_child_end(&child);
+    gr_partition_child_end(&child);
     return rc;
 }
 
@@ -160,15 +163,15 @@ static int32_t check_vertices(int64_t n_vertices, int64_t n_edges, graft_error *
                    (long long)n_vertices, (long long)n_edges);
 }
 
-double gr_metis_bytes(int64_t n_vertices, int64_t n_edges)
+double gr_partition_metis_bytes(int64_t n_vertices, int64_t n_edges)
 {
     const int is_wide = n_edges > INT32_MAX;
 
     return (double)n_vertices * (is_wide ? 45 + 56 : 45 + 40) + (double)n_edges * (is_wide ? 4 + 32 : 4 + 16);
 }
 
-int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
-                            const struct gr_meanwhile *meanwhile, graft_error *error)
+int32_t gr_partition_metis_check_size(const graft_context *context, int64_t n_vertices, int64_t n_edges,
+                                      const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     struct words  words = { .head = { .magic = GRAFT_PARTITIONER_INPUT,
                                       .reserved = GRAFT_PARTITIONER_ASK,
@@ -180,7 +183,7 @@ int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, in
     int           exit_code;
     int32_t       rc = check_vertices(n_vertices, n_edges, error);
 
-    if (rc < 0 || !gr_metis_is_asked(n_vertices, n_edges)) return rc;
+    if (rc < 0 || !gr_partition_metis_is_asked(n_vertices, n_edges)) return rc;
     rc = run_metis(context, &words, &answer, sizeof answer, meanwhile, &exit_code, &refusal);
     if (rc == GRAFT_OK) rc = check_answer_head(&answer, n_vertices, &refusal);
     if (rc == GRAFT_ERR_MODULE && exit_code != 0)
@@ -190,8 +193,8 @@ int32_t gr_metis_check_size(const graft_context *context, int64_t n_vertices, in
     return rc;
 }
 
-/* The program receives the whole graph with the weights of gr_slice_weigh(), and gr_partition_repair() repairs its
- * output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
+/* The program receives the whole graph with the weights of gr_partition_slice_weigh(), and gr_partition_repair()
+ * repairs its output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
  * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (2^31-1 vertices or more); ERR_MODULE (the program failed,
  *         also for too many entries; it wrote invalid output, or did not end within option partition.timeout; the
  *         message quotes its standard error); ERR_IO (no process or socket); ERR_NOMEM; the error of input->meanwhile.

@@ -51,8 +51,8 @@ static int32_t check_parts(const struct gr_graph_identity *graph, int32_t parts,
         (long long)graph->n_vertices, parts, (long long)graph->n_vertices);
 }
 
-int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
-                        graft_error *error)
+int32_t gr_partition_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                                  const int32_t *owner, graft_error *error)
 {
     struct head head = {
         .parts = parts, .n_vertices = graph->n_vertices, .n_edges = graph->n_edges, .fingerprint = graph->fingerprint
@@ -70,8 +70,8 @@ int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph,
     return rc;
 }
 
-int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
-                              graft_error *error)
+int32_t gr_partition_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                                        graft_error *error)
 {
     char folder[PATH_MAX];
 
@@ -155,8 +155,8 @@ static int32_t check_owners(const struct gr_file *file, const struct head *head,
     return GRAFT_OK;
 }
 
-int32_t gr_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
-                       int32_t parts, int32_t *owner, graft_error *error)
+int32_t gr_partition_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
+                                 int32_t parts, int32_t *owner, graft_error *error)
 {
     struct gr_file file;
     struct head    head;

@@ -12,7 +12,8 @@
 
 #include "base/context.h"
 
-/** The identity of a graph, independent of its slices: the sum of gr_slice_fingerprint() of partition/partition.h. */
+/** The identity of a graph, independent of its slices: the sum of gr_partition_slice_fingerprint() of
+ * partition/partition.h. */
 struct gr_graph_identity {
     int64_t  n_vertices, n_edges;
     uint64_t fingerprint;
@@ -21,17 +22,17 @@ struct gr_graph_identity {
 /** Write a partition. The file is complete or, on failure, unchanged: it is written under a temporary name, and renamed
  *  when it is on the disk.
  * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
-int32_t gr_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts, const int32_t *owner,
-                        graft_error *error);
+int32_t gr_partition_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                                  const int32_t *owner, graft_error *error);
 
 /** Whether a partition could be written there; for a check before partitioning.
  * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
-int32_t gr_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
-                              graft_error *error);
+int32_t gr_partition_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
+                                        graft_error *error);
 
 /** Read a partition of this graph with this number of parts.
  * \param[out] owner  [n_vertices] Unchanged on failure.
  * \return OK; ERR_NOT_FOUND; ERR_IO; ERR_NOMEM; ERR_FORMAT: no such file, cut short, too long, with a wrong bit, of
  *         another graph or another number of parts, more parts than vertices, an owner out of range. */
-int32_t gr_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
-                       int32_t parts, int32_t *owner, graft_error *error);
+int32_t gr_partition_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
+                                 int32_t parts, int32_t *owner, graft_error *error);

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/random.h"
 
-void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
+void gr_partition_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
 {
     total[GR_SHARE_VERTICES] = slice->rows->n_rows;
     total[GR_SHARE_ENTRIES] = gr_csr_entries(slice->rows);
@@ -14,7 +14,7 @@ void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES])
         total[GR_SHARE_TRAINED] += slice->train_mask[row] != 0;
 }
 
-uint64_t gr_slice_fingerprint(const struct gr_slice *slice)
+uint64_t gr_partition_slice_fingerprint(const struct gr_slice *slice)
 {
     uint64_t sum = 0;
 
@@ -39,7 +39,7 @@ int32_t gr_partition_block(const struct gr_partition_input *input, int32_t *mine
     double                 n, entries;
 
     (void)error;
-    gr_slice_total(slice, own);
+    gr_partition_slice_total(slice, own);
     if (total == NULL) total = own;
     n = (double)total[GR_SHARE_VERTICES];
     entries = (double)total[GR_SHARE_ENTRIES];

@@ -8,7 +8,7 @@
 #include "graph/csr.h"
 #include "partition/options.h"
 
-/** The quantities that a partition balances; gr_slice_weigh() gives the quantities of a vertex. */
+/** The quantities that a partition balances; gr_partition_slice_weigh() gives the quantities of a vertex. */
 enum { GR_SHARE_VERTICES, GR_SHARE_ENTRIES, GR_SHARE_TRAINED, GR_SHARES };
 
 /** The largest allowed amount of any quantity in a part, relative to the mean; METIS calls this the load imbalance. A
@@ -23,7 +23,7 @@ struct gr_slice {
 };
 
 /** The quantities of one vertex of the slice. */
-static inline void gr_slice_weigh(const struct gr_slice *slice, int64_t row, int64_t weight[GR_SHARES])
+static inline void gr_partition_slice_weigh(const struct gr_slice *slice, int64_t row, int64_t weight[GR_SHARES])
 {
     weight[GR_SHARE_VERTICES] = 1;
     weight[GR_SHARE_ENTRIES] = slice->rows->row_ptr[row + 1] - slice->rows->row_ptr[row];
@@ -31,22 +31,22 @@ static inline void gr_slice_weigh(const struct gr_slice *slice, int64_t row, int
 }
 
 /** The quantities of all vertices of the slice. */
-void gr_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES]);
+void gr_partition_slice_total(const struct gr_slice *slice, int64_t total[GR_SHARES]);
 
 /** A fingerprint of a graph: each entry (row, column) adds a number, so the sum over all slices, modulo 2^64, does not
  *  depend on the slices. Repeated entries count, values do not. */
-uint64_t gr_slice_fingerprint(const struct gr_slice *slice);
+uint64_t gr_partition_slice_fingerprint(const struct gr_slice *slice);
 
 struct gr_comm;
 struct gr_meanwhile;
 
 /** The input of a partition method. */
 struct gr_partition_input {
-    const graft_context       *context;
-    const struct gr_slice     *slice;
-    int32_t                    parts;
-    const int64_t             *before;    /* [GR_SHARES] gr_slice_total() of the slices before this slice; NULL: none */
-    const int64_t             *total;     /* [GR_SHARES] gr_slice_total() of all slices; NULL: this slice has all
+    const graft_context   *context;
+    const struct gr_slice *slice;
+    int32_t                parts;
+    const int64_t *before; /* [GR_SHARES] gr_partition_slice_total() of the slices before this slice; NULL: none */
+    const int64_t *total;  /* [GR_SHARES] gr_partition_slice_total() of all slices; NULL: this slice has all
                                              vertices */
     const struct gr_meanwhile *meanwhile; /* called while a method waits; or NULL */
     struct gr_comm            *comm;      /* the ranks that have the slices; NULL: this slice has all vertices */

@@ -23,10 +23,10 @@ static void improve_vertex(struct gr_joint *joint, int64_t row)
 
     GR_ASSERT(from >= 0);
     if (loads->has[(int64_t)from * GR_SHARES + GR_SHARE_VERTICES] <= loads->scale) return;
-    touched = gr_loads_count(loads, &joint->slice, row, joint->owner);
+    touched = gr_partition_loads_count(loads, &joint->slice, row, joint->owner);
     most = loads->count[from];
     level = loads->level[from];
-    gr_slice_weigh(&joint->slice, row, weight);
+    gr_partition_slice_weigh(&joint->slice, row, weight);
     for (int32_t i = 0; i < touched; i++) {
         const int32_t part = loads->touched[i];
         const int64_t count = loads->count[part];
@@ -34,13 +34,13 @@ static void improve_vertex(struct gr_joint *joint, int64_t row)
 
         loads->count[part] = 0;
         if (part == from || count < most) continue;
-        with = gr_loads_with(loads, part, weight);
+        with = gr_partition_loads_with(loads, part, weight);
         if (with > 1 || (count == most && with >= level)) continue;
         to = part;
         most = count;
         level = with;
     }
-    if (to != from) gr_loads_move(loads, weight, &joint->owner[row], to);
+    if (to != from) gr_partition_loads_move(loads, weight, &joint->owner[row], to);
 }
 
 /* Rounds until a round gains too little. The best owners so far are in `best`. */
@@ -50,13 +50,13 @@ static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best,
     const size_t bytes = (size_t)joint->slice.rows->n_rows * sizeof *best;
     int64_t      cut, gain;
 
-    GR_TRY(gr_joint_cut(joint, &cut, error));
+    GR_TRY(gr_partition_joint_cut(joint, &cut, error));
     *done = (struct gr_refinement){ .cut_before = cut, .cut = cut };
     gain = cut;
     memcpy(best, joint->owner, bytes);
     while (done->rounds < rounds && gain > 0 && gain >= done->cut / LEAST_GAIN) {
-        GR_TRY(gr_joint_pass(joint, improve_vertex, error));
-        GR_TRY(gr_joint_cut(joint, &cut, error));
+        GR_TRY(gr_partition_joint_pass(joint, improve_vertex, error));
+        GR_TRY(gr_partition_joint_cut(joint, &cut, error));
         done->rounds++;
         gain = done->cut - cut;
         if (gain <= 0) continue;
@@ -67,12 +67,13 @@ static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best,
     return GRAFT_OK;
 }
 
-int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done, graft_error *error)
+int32_t gr_partition_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done,
+                                   graft_error *error)
 {
     int32_t *best = NULL, rc;
 
     rc = GR_NEW(joint->context, best, joint->slice.rows->n_rows, error);
-    GR_TRY_DONE(gr_joint_agree(joint, rc, error));
+    GR_TRY_DONE(gr_partition_joint_agree(joint, rc, error));
     rc = run_rounds(joint, rounds, best, done, error);
 done:
     gr_free(joint->context, best);
@@ -86,12 +87,12 @@ int32_t gr_partition_refine(const struct gr_partition_input *input, int64_t roun
     struct gr_joint      joint;
     int32_t              rc;
 
-    GR_TRY_DONE(gr_joint_init(&joint, input, error));
-    GR_TRY_DONE(gr_joint_assign(&joint, mine, error));
-    GR_TRY_DONE(gr_refine_rounds(&joint, rounds, &done, error));
+    GR_TRY_DONE(gr_partition_joint_init(&joint, input, error));
+    GR_TRY_DONE(gr_partition_joint_assign(&joint, mine, error));
+    GR_TRY_DONE(gr_partition_refine_rounds(&joint, rounds, &done, error));
     memcpy(mine, joint.owner, (size_t)joint.slice.rows->n_rows * sizeof *mine);
     *refinement = done;
 done:
-    gr_joint_fini(&joint);
+    gr_partition_joint_fini(&joint);
     return rc;
 }

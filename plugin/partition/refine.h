@@ -11,7 +11,8 @@ struct gr_refinement {
 
 /** The rounds of gr_partition_refine() on a joint whose vertices all have owners; the vertices of the slice receive the
  *  best owners. Collective. \return OK; ERR_NOMEM, ERR_CANCELLED: the same on all ranks; ERR_PEER. */
-int32_t gr_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done, graft_error *error);
+int32_t gr_partition_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done,
+                                   graft_error *error);
 
 /** Improve a partition by rounds in which each vertex may move to the part with most of its neighbours. The cut never
  *  grows. A part gets no vertex that would raise a quantity above GR_PARTITION_LIMIT times its mean; a part that had

@@ -45,7 +45,7 @@ static int32_t cheapest_part(const struct gr_loads *loads, int32_t from, const i
 
 /* A vertex may move to a full part if that reduces the total excess: two such moves exchange vertices that are heavy in
  * different quantities. */
-int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+int64_t gr_partition_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES], moves = 0;
 
@@ -55,19 +55,20 @@ int64_t gr_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *sli
         double        gain;
 
         if (loads->level[from] <= 1 || loads->has[(int64_t)from * GR_SHARES + GR_SHARE_VERTICES] == 1) continue;
-        gr_slice_weigh(slice, row, weight);
+        gr_partition_slice_weigh(slice, row, weight);
         gain = gain_of_leaving(loads, from, weight);
         if (gain <= 0) continue;
-        to = gr_loads_nearest(loads, slice, row, weight, mine);
+        to = gr_partition_loads_nearest(loads, slice, row, weight, mine);
         if (to < 0 || to == from) to = cheapest_part(loads, from, weight);
         if (to == from || cost_of_coming(loads, to, weight) >= gain) continue;
-        gr_loads_move(loads, weight, &mine[row], to);
+        gr_partition_loads_move(loads, weight, &mine[row], to);
         moves++;
     }
     return moves;
 }
 
-void gr_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
+void gr_partition_loads_relieve(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
-    for (int pass = 0; pass < GR_RELIEVE_PASSES && gr_loads_relieve_pass(loads, slice, mine) > 0; pass++) continue;
+    for (int pass = 0; pass < GR_RELIEVE_PASSES && gr_partition_loads_relieve_pass(loads, slice, mine) > 0; pass++)
+        continue;
 }

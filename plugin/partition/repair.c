@@ -21,15 +21,15 @@ static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int3
     for (int64_t row = 0; row < slice->rows->n_rows; row++) {
         if (!is_part(mine[row], loads->parts)) mine[row] = -1;
         if (mine[row] < 0) continue;
-        gr_slice_weigh(slice, row, weight);
-        gr_loads_add(loads, mine[row], weight, 1);
+        gr_partition_slice_weigh(slice, row, weight);
+        gr_partition_loads_add(loads, mine[row], weight, 1);
     }
     for (int64_t row = 0; row < slice->rows->n_rows; row++) {
         if (mine[row] >= 0) continue;
-        gr_slice_weigh(slice, row, weight);
-        mine[row] = gr_loads_nearest(loads, slice, row, weight, mine);
-        if (mine[row] < 0) mine[row] = gr_loads_least(loads, weight);
-        gr_loads_add(loads, mine[row], weight, 1);
+        gr_partition_slice_weigh(slice, row, weight);
+        mine[row] = gr_partition_loads_nearest(loads, slice, row, weight, mine);
+        if (mine[row] < 0) mine[row] = gr_partition_loads_least(loads, weight);
+        gr_partition_loads_add(loads, mine[row], weight, 1);
     }
 }
 
@@ -46,8 +46,8 @@ static void fill_empty(struct gr_loads *loads, const struct gr_slice *slice, int
         if (empty == loads->parts) return;
         GR_ASSERT(is_part(mine[row], loads->parts));
         if (loads->has[(int64_t)mine[row] * GR_SHARES + GR_SHARE_VERTICES] <= mean) continue;
-        gr_slice_weigh(slice, row, weight);
-        gr_loads_move(loads, weight, &mine[row], empty);
+        gr_partition_slice_weigh(slice, row, weight);
+        gr_partition_loads_move(loads, weight, &mine[row], empty);
     }
 }
 
@@ -59,17 +59,17 @@ int32_t gr_partition_repair(const graft_context *context, const struct gr_slice 
     int32_t        *was = NULL, rc;
     struct gr_loads loads = { 0 };
 
-    gr_slice_total(slice, total);
+    gr_partition_slice_total(slice, total);
     GR_TRY_DONE(GR_NEW(context, was, n_rows, error));
-    GR_TRY_DONE(gr_loads_init(context, &loads, total, parts, error));
+    GR_TRY_DONE(gr_partition_loads_init(context, &loads, total, parts, error));
     memcpy(was, mine, (size_t)n_rows * sizeof *was);
     place_all(&loads, slice, mine);
     fill_empty(&loads, slice, mine);
-    gr_loads_relieve(&loads, slice, mine);
+    gr_partition_loads_relieve(&loads, slice, mine);
     for (int64_t row = 0; row < n_rows; row++) changed += was[row] != mine[row];
     *moved = changed;
 done:
-    gr_loads_fini(context, &loads);
+    gr_partition_loads_fini(context, &loads);
     gr_free(context, was);
     return rc;
 }

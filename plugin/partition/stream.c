@@ -16,11 +16,11 @@ static void assign_vertex(struct gr_joint *joint, int64_t row)
     int64_t          weight[GR_SHARES];
     int32_t          part;
 
-    gr_slice_weigh(&joint->slice, row, weight);
-    part = gr_loads_nearest(loads, &joint->slice, row, weight, joint->owner);
-    if (part < 0) part = gr_loads_least(loads, weight);
+    gr_partition_slice_weigh(&joint->slice, row, weight);
+    part = gr_partition_loads_nearest(loads, &joint->slice, row, weight, joint->owner);
+    if (part < 0) part = gr_partition_loads_least(loads, weight);
     GR_ASSERT(part >= 0 && part < loads->parts);
-    gr_loads_add(loads, part, weight, 1);
+    gr_partition_loads_add(loads, part, weight, 1);
     joint->owner[row] = part;
 }
 
@@ -46,17 +46,17 @@ int32_t gr_partition_stream(const struct gr_partition_input *input, int32_t *min
     struct gr_joint      joint;
     int32_t              rc;
 
-    GR_TRY_DONE(gr_joint_init(&joint, input, error));
-    if (joint.comm != NULL) gr_loads_limit(&joint.loads, 1);
+    GR_TRY_DONE(gr_partition_joint_init(&joint, input, error));
+    if (joint.comm != NULL) gr_partition_loads_limit(&joint.loads, 1);
     for (int pass = 0; pass < PASSES; pass++) {
-        gr_loads_clear(&joint.loads);
-        GR_TRY_DONE(gr_joint_pass(&joint, assign_vertex, error));
+        gr_partition_loads_clear(&joint.loads);
+        GR_TRY_DONE(gr_partition_joint_pass(&joint, assign_vertex, error));
     }
-    if (joint.comm != NULL) gr_loads_limit(&joint.loads, GR_PARTITION_LIMIT);
-    GR_TRY_DONE(gr_joint_relieve(&joint, error));
-    if (joint.comm != NULL) GR_TRY_DONE(gr_refine_rounds(&joint, ROUNDS, &done, error));
+    if (joint.comm != NULL) gr_partition_loads_limit(&joint.loads, GR_PARTITION_LIMIT);
+    GR_TRY_DONE(gr_partition_joint_relieve(&joint, error));
+    if (joint.comm != NULL) GR_TRY_DONE(gr_partition_refine_rounds(&joint, ROUNDS, &done, error));
     memcpy(mine, joint.owner, (size_t)joint.slice.rows->n_rows * sizeof *mine);
 done:
-    gr_joint_fini(&joint);
+    gr_partition_joint_fini(&joint);
     return rc;
 }

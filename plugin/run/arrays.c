@@ -21,21 +21,21 @@ static void charge(struct gr_setup *s, int exists)
     }
 }
 
-void gr_arrays_drop_stored(struct gr_setup *s, int32_t l)
+void gr_setup_arrays_drop_stored(struct gr_setup *s, int32_t l)
 {
     struct gr_stored *stored = &s->arrays->stored[l];
 
-    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, -gr_bytes(stored->memory));
+    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, -gr_memory_bytes(stored->memory));
     gr_free(s->context, stored->memory);
     gr_scratch_fini(&stored->file);
     *stored = (struct gr_stored){ 0 };
 }
 
-void gr_arrays_fini(struct gr_setup *s)
+void gr_setup_arrays_fini(struct gr_setup *s)
 {
     if (s->arrays == NULL) return;
     gr_run_clear(&s->run);
-    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) gr_arrays_drop_stored(s, l);
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++) gr_setup_arrays_drop_stored(s, l);
     if (s->arrays->features != NULL) gr_setup_features_refresh(s);
     charge(s, 0);
     gr_budget_fini(&s->arrays->budget);
@@ -48,7 +48,7 @@ static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacit
     struct gr_budget *budget = &s->arrays->budget;
     int32_t           rc = GRAFT_OK;
 
-    gr_arrays_fini(s);
+    gr_setup_arrays_fini(s);
     gr_budget_init(budget, s->context, s->budget.limit);
     budget->limit -= gr_budget_total(&s->budget) + used;
     gr_run_plan(&s->run, budget, capacity);
@@ -56,7 +56,7 @@ static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacit
     rc = gr_run_init(&s->run, budget, capacity, error);
     charge(s, 1);
 done:
-    if (rc < 0) gr_arrays_fini(s);
+    if (rc < 0) gr_setup_arrays_fini(s);
     return rc;
 }
 
@@ -89,13 +89,13 @@ static int32_t widen_features(struct gr_setup *s, graft_error *error)
     input->type = GRAFT_F32;
     input->stride = width;
 done:
-    if (rc < 0) gr_arrays_fini(s);
+    if (rc < 0) gr_setup_arrays_fini(s);
     return rc;
 }
 
-int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
+int32_t gr_setup_arrays_for_all(struct gr_setup *s, graft_error *error)
 {
-    const struct gr_capacity capacity = gr_capacity_of(s);
+    const struct gr_capacity capacity = gr_setup_capacity(s);
     const int                recompute = s->model.config.recompute;
     int32_t                  rc;
 
@@ -107,7 +107,7 @@ int32_t gr_arrays_for_all(struct gr_setup *s, graft_error *error)
     return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
-int32_t gr_arrays_for_blocks(struct gr_setup *s, const struct gr_capacity *capacity, graft_error *error)
+int32_t gr_setup_arrays_for_blocks(struct gr_setup *s, const struct gr_capacity *capacity, graft_error *error)
 {
     const int recompute = s->model.config.recompute;
     int32_t   rc;
@@ -137,7 +137,7 @@ static int grow_layer(const struct gr_setup *s, const struct gr_block *block, st
     return grew | raise_to(&size->edges, edges);
 }
 
-int32_t gr_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, int64_t used, graft_error *error)
+int32_t gr_setup_arrays_for_batch(struct gr_setup *s, const struct gr_block *blocks, int64_t used, graft_error *error)
 {
     struct gr_capacity *most = &s->arrays->most, wanted = *most;
     int                 grew = 0;

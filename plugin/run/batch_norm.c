@@ -30,7 +30,7 @@ static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const do
     const double                 begin = gr_profile_begin(&run->profile);
     const struct gr_rows_columns columns = { .rows = rows, .mean = mean, .partial = run->space.partial, .sum = sum };
 
-    gr_rows_sum_columns(&columns);
+    gr_nn_rows_sum_columns(&columns);
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows->n * (double)rows->width, 0);
 }
 
@@ -69,8 +69,8 @@ static int32_t find_statistics(struct gr_run *run, const struct gr_activations *
     return GRAFT_OK;
 }
 
-int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
-                              graft_error *error)
+int32_t gr_run_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
+                                  graft_error *error)
 {
     const int64_t       width = rows->width;
     const double *const mean = run->space.column_sums, *const squares = mean + width;
@@ -84,11 +84,11 @@ int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a
         a->layer->running_variance->gradient[j] = (float)(squares[j] / fmax(n - 1, 1));
     }
     rows->has_z = 1;
-    gr_layer_rows_forward(run, rows);
+    gr_model_layer_rows_forward(run, rows);
     return GRAFT_OK;
 }
 
-void gr_batch_norm_take_running(const struct gr_activations *a)
+void gr_run_batch_norm_take_running(const struct gr_activations *a)
 {
     for (int64_t j = 0; j < a->layer->out; j++) {
         a->mean[j] = a->layer->running_mean->value[j];
@@ -96,7 +96,7 @@ void gr_batch_norm_take_running(const struct gr_activations *a)
     }
 }
 
-int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error)
+int32_t gr_run_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error)
 {
     const struct gr_rows           *rows = &pass->rows;
     const struct gr_rows_gradient  *gradient = &pass->gradient;
@@ -108,7 +108,7 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     double begin;
 
     /* The sums of gain and shift follow the sums of bias. */
-    gr_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
+    gr_nn_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
     sums[2 * width] = (double)rows->n;
     GR_TRY(sum_ranks(run, sums, 2 * width + 1, error));
     for (int64_t j = 0; j < 2 * width; j++) sums[j] /= fmax(sums[2 * width], 1);
@@ -118,7 +118,7 @@ int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass
     else memset(gradient->bias, 0, (uint64_t)width * sizeof *gradient->bias);
     columns.partial = run->space.partial;
     begin = gr_profile_begin(&run->profile);
-    gr_rows_columns_backward(&columns);
+    gr_nn_rows_columns_backward(&columns);
     gr_profile_end(&run->profile, "rows", begin, 12 * (double)rows->n * (double)width, 0);
     return GRAFT_OK;
 }

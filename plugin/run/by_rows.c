@@ -18,17 +18,17 @@
 
 /* -- decision, and sizes of blocks -------------------------------------------------------------------------------- */
 
-int gr_goes_by_rows(struct gr_setup *s)
+int gr_setup_goes_by_rows(struct gr_setup *s)
 {
     const char *blocks = gr_resource_options(s->context)->eval_blocks;
     double      bytes;
 
-    if (!gr_can_go_by_rows(s)) return 0;
+    if (!gr_setup_can_go_by_rows(s)) return 0;
     if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL)
         return 1;                              /* there is no array of all rows as
                                                                              * floats */
     if (strcmp(blocks, "auto") != 0) return 1; /* yes, or a folder */
-    bytes = gr_evaluation_bytes(s);
+    bytes = gr_setup_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
 }
 
@@ -106,7 +106,7 @@ static struct sizes find_sizes(const struct gr_setup *s)
 static int is_read_after(const struct gr_config *config, int32_t l, int32_t k)
 {
     for (int32_t next = l + 1; next < config->n_layers; next++)
-        if (gr_config_reads(config, next, k)) return 1;
+        if (gr_model_config_reads(config, next, k)) return 1;
     return k == config->n_layers - 1;
 }
 
@@ -115,14 +115,14 @@ static int64_t stored_bytes(const struct gr_setup *s, int32_t l)
     return whole_block(s, l)->n_dst * s->model.layers[l].out * (int64_t)sizeof(float);
 }
 
-int32_t gr_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
+int32_t gr_setup_by_rows_check_folder(const struct gr_setup *s, graft_error *error)
 {
     const char       *folder = folder_of(s);
     struct gr_scratch file;
     int64_t           bytes = 0;
     int32_t           rc;
 
-    if (folder == NULL || !gr_can_go_by_rows(s)) return GRAFT_OK;
+    if (folder == NULL || !gr_setup_can_go_by_rows(s)) return GRAFT_OK;
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
         if (stored_bytes(s, l) > bytes) bytes = stored_bytes(s, l);
     rc = gr_scratch_init(&file, folder, bytes, error);
@@ -141,10 +141,10 @@ static int32_t new_stored(struct gr_setup *s, int32_t l, graft_error *error)
         stored->x = stored->file.data;
         return GRAFT_OK;
     }
-    GR_TRY(
-        gr_budget_check(&s->arrays->budget, (double)gr_block_bytes(count, sizeof(float)), "outputs of a layer", error));
+    GR_TRY(gr_budget_check(&s->arrays->budget, (double)gr_memory_block_bytes(count, sizeof(float)),
+                           "outputs of a layer", error));
     GR_TRY(GR_NEW(s->context, stored->memory, count, error));
-    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, gr_bytes(stored->memory));
+    gr_budget_charge(&s->arrays->budget, GR_USE_ACTIVATIONS, gr_memory_bytes(stored->memory));
     stored->x = stored->memory;
     return GRAFT_OK;
 }
@@ -181,7 +181,7 @@ static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error
     int64_t bytes;
 
     p->vertex = p->batch.vertex;
-    bytes = gr_sample_work_bytes(&p->work) + gr_batch_bytes(&p->batch);
+    bytes = gr_sample_work_bytes(&p->work) + gr_sample_batch_bytes(&p->batch);
     gr_budget_charge(&p->s->arrays->budget, GR_USE_GRAPH, bytes - p->s->arrays->sources_bytes);
     p->s->arrays->sources_bytes = bytes;
     return rc;
@@ -191,7 +191,7 @@ static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error
 static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_block *block, graft_error *error)
 {
     const struct gr_block        *whole = whole_block(p->s, l);
-    const struct gr_sampled_layer layer = gr_batch_layer(&p->batch, 0);
+    const struct gr_sampled_layer layer = gr_sample_batch_layer(&p->batch, 0);
     const int64_t                 first = whole->a->csr.row_ptr[begin];
     graft_csr                     csr = { .size = sizeof csr, .index_type = GRAFT_I32 };
     float                        *right;
@@ -263,7 +263,7 @@ static int32_t run_block(struct pass *p, int32_t l, int64_t begin, int64_t end, 
     if (has_edges(s, l)) GR_TRY_DONE(give_edges(p, l, begin, &block, error));
     if (l == 0) GR_TRY_DONE(give_features(p, &block, error));
     for (int32_t k = 0; k < l; k++)
-        if (gr_config_reads(&s->model.config, l, k)) give_outputs(p, &block, begin, k);
+        if (gr_model_config_reads(&s->model.config, l, k)) give_outputs(p, &block, begin, k);
     gr_profile_end_alone(&s->run.profile, "gather", start);
     GR_TRY_DONE(gr_run_layer(&s->run, l, &block, error));
     rc = keep_block(&s->arrays->stored[l], begin * a->layer->out, l + 1 < s->model.config.n_layers ? a->output : a->z,
@@ -298,7 +298,7 @@ static int32_t begin_layer(struct pass *p, int32_t l, graft_error *error)
     if (l == 0 && p->input.x != NULL)
         GR_TRY(GR_BUDGET_NEW(&p->of_layer, GR_USE_FEATURES, p->features, p->sizes.sources * width, error));
     for (int32_t k = 0; k < l && has_edges(s, l); k++)
-        if (gr_config_reads(&s->model.config, l, k))
+        if (gr_model_config_reads(&s->model.config, l, k))
             GR_TRY(GR_BUDGET_NEW(&p->of_layer, GR_USE_ACTIVATIONS, p->rows[k],
                                  p->sizes.sources * s->model.layers[k].out, error));
     return GRAFT_OK;
@@ -313,28 +313,28 @@ static int32_t run_layer(struct pass *p, int32_t l, graft_error *error)
     for (int64_t begin = 0, end; begin < n && rc == GRAFT_OK; begin = end) {
         end = end_of_block(s, p->sizes.limit, l, begin);
         begin_budget(p, &p->of_block, &p->of_layer);
-        rc = gr_spans_reserve(s, error);
+        rc = gr_setup_spans_reserve(s, error);
         if (rc == GRAFT_OK) rc = run_block(p, l, begin, end, error);
         put_input_back(p);
         gr_budget_fini(&p->of_block);
     }
     gr_budget_fini(&p->of_layer);
     for (int32_t k = 0; k < l; k++)
-        if (!is_read_after(&s->model.config, l, k)) gr_arrays_drop_stored(s, k);
+        if (!is_read_after(&s->model.config, l, k)) gr_setup_arrays_drop_stored(s, k);
     return rc;
 }
 
 static int32_t run_layers(struct pass *p, graft_error *error)
 {
     struct gr_setup   *s = p->s;
-    struct gr_capacity capacity = gr_capacity_of(s);
+    struct gr_capacity capacity = gr_setup_capacity(s);
     const int32_t      last = s->model.config.n_layers - 1;
 
     capacity.rows = p->sizes.rows;
     capacity.seen = p->sizes.sources;
     if (capacity.edges > p->sizes.edges) capacity.edges = p->sizes.edges;
     capacity.measured = s->data.n;
-    GR_TRY(gr_arrays_for_blocks(s, &capacity, error));
+    GR_TRY(gr_setup_arrays_for_blocks(s, &capacity, error));
     GR_TRY(gr_sample_work_init(s->context, &p->work, s->data.n, s->run.threads, error));
     GR_TRY(GR_NEW(s->context, p->seeds, p->sizes.rows, error));
     p->input.is_constant = s->run.input.is_constant = 0; /* the order of products is decided; sums belong to a block */
@@ -345,7 +345,7 @@ static int32_t run_layers(struct pass *p, graft_error *error)
 }
 
 /* A struct of this size is too large for the stack of a thread of the host. */
-int32_t gr_by_rows_forward(struct gr_setup *s, graft_error *error)
+int32_t gr_setup_by_rows_forward(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input input = s->run.input;
     struct pass          *p = NULL;
@@ -358,10 +358,10 @@ int32_t gr_by_rows_forward(struct gr_setup *s, graft_error *error)
     rc = run_layers(p, error);
     s->run.input = input;
     gr_sample_work_fini(s->context, &p->work);
-    gr_batch_fini(s->context, &p->batch);
+    gr_sample_batch_fini(s->context, &p->batch);
     gr_free(s->context, p->seeds);
     gr_free(s->context, p);
 done:
-    if (rc < 0) gr_arrays_fini(s);
+    if (rc < 0) gr_setup_arrays_fini(s);
     return rc;
 }

@@ -33,7 +33,7 @@ uint32_t gr_setup_groups(const struct gr_setup *s)
     return ~bits;
 }
 
-int gr_features_are_copied(const struct gr_setup *s)
+int gr_setup_copies_features(const struct gr_setup *s)
 {
     if (s->data.features.x.dtype != GRAFT_F32 && !s->widens_rows) return 1;
     return s->model.config.data.normalize_features || gr_setup_is_ordered(s);
@@ -42,10 +42,10 @@ int gr_features_are_copied(const struct gr_setup *s)
 int gr_setup_reads_rows(const struct gr_setup *s)
 {
     return gr_setup_has_batches(s) && s->data.over == NULL && s->run.targets.split != NULL &&
-           !gr_features_are_copied(s);
+           !gr_setup_copies_features(s);
 }
 
-int gr_can_go_by_rows(const struct gr_setup *s)
+int gr_setup_can_go_by_rows(const struct gr_setup *s)
 {
     const struct gr_resource_options *options = gr_resource_options(s->context);
     const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
@@ -64,7 +64,7 @@ static int predicts_few(const struct gr_setup *s)
            !gr_propagates(&s->run);
 }
 
-int gr_masks_rows(const struct gr_setup *s)
+int gr_setup_masks_rows(const struct gr_setup *s)
 {
     if (!s->model.config.data.row_masks || s->model.config.kind->attends) return 0;
     if (s->strategy->all_rows) return 0;
@@ -77,7 +77,7 @@ int gr_setup_is_ordered(const struct gr_setup *s)
     return s->derived.row != NULL || (s->model.config.kind->gathers && s->model.config.data.order != GR_ORDER_GIVEN);
 }
 
-int32_t gr_first_masked(const struct gr_setup *s)
+int32_t gr_setup_first_masked(const struct gr_setup *s)
 {
     return s->run.input.is_constant && !gr_propagates(&s->run);
 }
@@ -112,7 +112,7 @@ struct gr_derived_wish gr_setup_wish(struct gr_setup *s)
         .n_list = list != NULL ? list->n : 0,
         .predicts = s->given != NULL,
         .has_batches = gr_setup_has_batches(s),
-        .masks_rows = gr_masks_rows(s),
+        .masks_rows = gr_setup_masks_rows(s),
         .reads_halo = s->strategy->reads_halo,
         .uses_values = uses_values(s),
         .complete = last_complete(s),

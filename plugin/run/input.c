@@ -71,7 +71,7 @@ static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_erro
         return gr_fail(error, GRAFT_ERR_ARG, "sparse_features: value_type is %d, expected GRAFT_F32 (1)",
                        given->value_type);
     }
-    place_bytes = gr_block_bytes(given->n_cols, sizeof *place);
+    place_bytes = gr_memory_block_bytes(given->n_cols, sizeof *place);
     bytes = place_bytes + gr_csr_copy_bytes(&like, given->n_rows, gr_csr_entries(given));
     GR_TRY_DONE(gr_budget_borrow(&s->budget, bytes, "features (sparse, in another order)", error));
     rc = GR_NEW(s->context, place, given->n_cols, error);
@@ -89,7 +89,7 @@ done:
 /* Rows of dense features that are read. */
 static int64_t rows_read(const struct gr_setup *s)
 {
-    return s->given != NULL && gr_masks_rows(s) ? s->derived.reach[0] : s->data.n;
+    return s->given != NULL && gr_setup_masks_rows(s) ? s->derived.reach[0] : s->data.n;
 }
 
 /* Allocate dense features. */
@@ -131,7 +131,7 @@ static int32_t make_dense(struct gr_setup *s, const graft_csr *sparse, graft_err
     return GRAFT_OK;
 }
 
-void gr_input_expect(struct gr_setup *s, int sparse)
+void gr_setup_expect_input(struct gr_setup *s, int sparse)
 {
     const struct gr_config *config = &s->model.config;
 
@@ -147,10 +147,10 @@ static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
     int           stays;
 
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, read_host_sparse(s, &sparse, error), error));
-    gr_input_expect(s, 0); /* The plan assumed it; now it is decided. */
+    gr_setup_expect_input(s, 0); /* The plan assumed it; now it is decided. */
     stays = gr_setup_sparse_is_better(s, &sparse.view);
     GR_TRY_DONE(gr_strategy_any(s->run.strategy, &stays, error));
-    gr_input_expect(s, stays);
+    gr_setup_expect_input(s, stays);
     rc = stays ? gr_setup_sparse_init(s, &sparse, error) : make_dense(s, &sparse.view, error);
     rc = gr_strategy_agree(s->run.strategy, rc, error);
 done:
@@ -189,7 +189,7 @@ static void put_sparse(struct gr_setup *s, const graft_csr *x)
     gr_matrix_unprepare(sparse->whole.x);
     for (int i = 0; i < 2; i++) {
         if (sparse->step[i].x == NULL) continue;
-        gr_sparse_fill_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it again */
+        gr_run_fill_sparse_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it again */
         gr_matrix_unprepare(sparse->step[i].x);
         gr_matrix_unprepare(sparse->step[i].transpose);
     }
@@ -220,7 +220,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
 {
     const graft_dense *x = &s->data.features.x;
 
-    if (!gr_features_are_copied(s)) set_input(s, x->data, x->dtype, x->stride);
+    if (!gr_setup_copies_features(s)) set_input(s, x->data, x->dtype, x->stride);
     else
         gr_dataset_widen(&s->data.features, s->derived.row, rows_read(s), s->model.config.data.normalize_features,
                          s->run.threads, (float *)(uintptr_t)s->run.input.x);
@@ -251,7 +251,7 @@ static int32_t init_from_dense(struct gr_setup *s, graft_error *error)
 {
     float *x = NULL;
 
-    if (gr_features_are_copied(s)) {
+    if (gr_setup_copies_features(s)) {
         GR_TRY(new_dense(s, &x, error));
         set_input(s, x, GRAFT_F32, s->model.config.width[0]);
     }

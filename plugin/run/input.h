@@ -15,7 +15,7 @@ void    gr_setup_features_refresh(struct gr_setup *setup);
  *  sparse), ERR_FORMAT, ERR_NOMEM: nothing has changed. Collective. */
 int32_t gr_setup_sparse_refresh(struct gr_setup *setup, const graft_csr *given, graft_error *error);
 /** Whether features are expected to stay sparse; if not, they may be constant. */
-void    gr_input_expect(struct gr_setup *setup, int sparse);
+void    gr_setup_expect_input(struct gr_setup *setup, int sparse);
 /** to[count x width] = the rows of these vertices in the dense features `from`, checked if create() did not check them.
  *  \return OK; ERR_FORMAT (a value is not finite). */
 int32_t gr_setup_take_features(const struct gr_setup *setup, const struct gr_input *from, const int64_t *vertex,

@@ -70,7 +70,7 @@ static void over_rows(struct gr_run *run, struct jump *jump, gr_chunk_fn body)
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)elements, 0);
 }
 
-void gr_jumping_join(struct gr_run *run)
+void gr_run_jumping_join(struct gr_run *run)
 {
     struct jump jump = jump_of(run);
 
@@ -108,7 +108,7 @@ static void part_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-void gr_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient)
+void gr_run_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient)
 {
     struct jump jump = jump_of(run);
 

@@ -144,7 +144,7 @@ static void count_common(const struct gr_config *config, struct gr_activations *
     const struct gr_layer *layer = a->layer;
 
     a->count[GR_ARRAY_Z] = rows * layer->out;
-    if (gr_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = seen * layer->in;
+    if (gr_model_config_jumps(config, a->index)) a->count[GR_ARRAY_JOINED] = seen * layer->in;
     if (!layer->hidden) return;
     a->count[GR_ARRAY_BITS] = rows * ((layer->out + 7) / 8);
     if (layer->adds_input && config->hidden.is_elu) a->count[GR_ARRAY_OUTPUT] = rows * layer->out;
@@ -183,7 +183,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           measured = gr_chunk_count(capacity->measured, GR_CHUNK_ROWS);
     const int64_t           sums =
-        gr_is_regression(config) ? gr_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
+        gr_is_regression(config) ? gr_run_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
     const int exchanges = capacity->reads_history || run->strategy->ops->boundary_begin != NULL;
     int64_t   widest = LOSS_SUMS, scratch = 0, rounded = 0, residual = 0, jumped = 0;
 
@@ -193,7 +193,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
         widest = max_of(widest, max_of(layer->wide, l > 0 ? layer->in : 0));
-        if (gr_config_jumps(config, l)) jumped = layer->in;
+        if (gr_model_config_jumps(config, l)) jumped = layer->in;
         if (layer->adds_input) residual = max_of(residual, layer->out);
         /* An input that is aggregated first is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first) scratch = max_of(scratch, layer->in);
@@ -247,9 +247,10 @@ void gr_run_plan(struct gr_run *run, struct gr_budget *budget, const struct gr_c
     bytes[GR_USE_GRADIENTS] +=
         (double)(2 * work.gradient + work.residual + work.jumped + work.scratch) * sizeof(float) +
         (double)work.rounded * sizeof(uint16_t) + (double)(work.partial + work.column_sums) * sizeof(double) +
-        2 * (double)work.chunks * sizeof *run->space.left[0] + gr_loss_bytes(run);
-    if (gr_workers_wanted(run, capacity)) bytes[GR_USE_GRADIENTS] += gr_workers_bytes(run, work.chunks, work.partial);
-    gr_labels_plan(run, capacity, bytes);
+        2 * (double)work.chunks * sizeof *run->space.left[0] + gr_run_loss_bytes(run);
+    if (gr_model_workers_wanted(run, capacity))
+        bytes[GR_USE_GRADIENTS] += gr_model_workers_bytes(run, work.chunks, work.partial);
+    gr_model_labels_plan(run, capacity, bytes);
     gr_budget_plan(budget, GR_USE_ACTIVATIONS, bytes[GR_USE_ACTIVATIONS]);
     gr_budget_plan(budget, GR_USE_MASKS, bytes[GR_USE_MASKS]);
     gr_budget_plan(budget, GR_USE_GRADIENTS, bytes[GR_USE_GRADIENTS]);
@@ -277,6 +278,7 @@ int32_t gr_run_init(struct gr_run *run, struct gr_budget *budget, const struct g
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->partial, work.partial, error));
     space->n_column_sums = work.column_sums;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, space->column_sums, work.column_sums, error));
-    if (gr_workers_wanted(run, capacity)) GR_TRY(gr_workers_init(run, budget, work.chunks, work.partial, error));
-    return gr_labels_init(run, budget, capacity, error);
+    if (gr_model_workers_wanted(run, capacity))
+        GR_TRY(gr_model_workers_init(run, budget, work.chunks, work.partial, error));
+    return gr_model_labels_init(run, budget, capacity, error);
 }

@@ -6,7 +6,7 @@
 #include "graph/csr.h"
 #include "run/pass.h"
 
-void gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part)
+void gr_run_fill_sparse_transpose(const struct gr_run *run, const struct gr_sparse_part *part)
 {
     const float  *from = part->x->csr.values;
     const int64_t entries = gr_csr_entries(&part->x->csr);
@@ -23,8 +23,8 @@ struct drop {
     uint32_t             threshold;
 };
 
-/* As gr_rows_dropout(), only for the entries. The draws of eight columns are in one block, so with ascending columns a
- * block is made once. */
+/* As gr_nn_rows_dropout(), only for the entries. The draws of eight columns are in one block, so with ascending columns
+ * a block is made once. */
 static void drop_rows(void *arg, int64_t row, int64_t row_end)
 {
     const struct drop      *drop = arg;
@@ -61,7 +61,7 @@ static void drop_sparse(struct gr_run *run, uint64_t key, uint32_t threshold)
         const struct gr_sparse_part *part = &sparse->step[i];
 
         if (part->x == NULL) continue;
-        gr_sparse_fill_transpose(run, part);
+        gr_run_fill_sparse_transpose(run, part);
         gr_matrix_unprepare(part->x);
         gr_matrix_unprepare(part->transpose);
     }
@@ -88,7 +88,7 @@ struct gr_operand gr_run_input(const struct gr_run *run, int32_t l)
     const int64_t     rows = run->layers[l].block->n_src;
     struct gr_operand x;
 
-    if (gr_config_jumps(gr_run_config(run), l))
+    if (gr_model_config_jumps(gr_run_config(run), l))
         return gr_dense_operand(run->layers[l].joined, run->layers[l].layer->in, rows);
     if (l > 0) return gr_dense_operand(run->layers[l - 1].output, run->layers[l - 1].layer->out, rows);
     x = features_of(run, rows);
@@ -113,6 +113,6 @@ void gr_run_drop_input(struct gr_run *run, const struct gr_block *block)
                                      .vertex = block->vertex };
 
     if (input->x == NULL) drop_sparse(run, rows.key, rows.threshold);
-    else gr_rows_dropout(&rows);
+    else gr_nn_rows_dropout(&rows);
     gr_profile_end(&run->profile, "rows", begin, 0, 0);
 }

@@ -63,7 +63,7 @@ static void enter_layer(struct gr_run *run, int32_t l)
 /* Copy the n_dst rows of x. */
 static void keep_rows(struct gr_run *run, const struct gr_activations *a, const float *x, float *to)
 {
-    gr_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
+    gr_model_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
 }
 
 /* The residual connection of layer l (Kipf and Welling 2017, eq. 14). The backward pass of ELU needs the original H. */
@@ -72,7 +72,7 @@ static void add_input(struct gr_run *run, int32_t l)
     const struct gr_activations *a = &run->layers[l];
 
     if (a->output != a->h) keep_rows(run, a, a->h, a->output);
-    gr_layer_mix(run, a->block->n_dst * a->layer->out, 1, run->layers[l - 1].output, 1, a->output);
+    gr_model_layer_mix(run, a->block->n_dst * a->layer->out, 1, run->layers[l - 1].output, 1, a->output);
 }
 
 static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
@@ -83,11 +83,11 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
 
     enter_layer(run, l);
     if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
-    else if (batch) gr_batch_norm_take_running(a);
-    if (gr_config_jumps(gr_run_config(run), l)) gr_jumping_join(run);
+    else if (batch) gr_run_batch_norm_take_running(a);
+    if (gr_model_config_jumps(gr_run_config(run), l)) gr_run_jumping_join(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
     GR_TRY(layer_step(run, l, GR_STEP_Z, &z, error));
-    if (batch && gr_is_training(run)) GR_TRY(gr_batch_norm_forward(run, a, &rows, error));
+    if (batch && gr_is_training(run)) GR_TRY(gr_run_batch_norm_forward(run, a, &rows, error));
     if (a->layer->adds_input) add_input(run, l);
     return GRAFT_OK;
 }
@@ -118,7 +118,7 @@ static void enter_pass(struct gr_run *run, int32_t pass)
 static int32_t check_step(const struct gr_run *run, graft_error *error)
 {
     if (run->pass == GRAFT_PASS_EVALUATION || run->strategy->ops->agree != NULL) return GRAFT_OK;
-    return gr_check_cancel(run->context, error);
+    return gr_context_check_cancel(run->context, error);
 }
 
 int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *const *blocks, graft_error *error)
@@ -130,15 +130,15 @@ int32_t gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_block *
     for (int32_t l = 1; l < config->n_layers; l++) GR_ASSERT(blocks[l]->n_src <= blocks[l - 1]->n_dst);
     for (int32_t l = 0; l < config->n_layers; l++) run->layers[l].block = blocks[l];
     if (gr_is_training(run) && config->input_dropout > 0) gr_run_drop_input(run, blocks[0]);
-    if (gr_propagates(run)) GR_TRY_DONE(gr_labels_begin(run, gr_is_training(run), error));
-    gr_workers_begin(run);
+    if (gr_propagates(run)) GR_TRY_DONE(gr_model_labels_begin(run, gr_is_training(run), error));
+    gr_model_workers_begin(run);
     for (int32_t l = 0; l < config->n_layers; l++) {
         GR_TRY_DONE(check_step(run, error));
         GR_TRY_DONE(layer_forward(run, l, error));
     }
     enter_layer(run, -1);
 done:
-    return gr_workers_end(run, rc, error);
+    return gr_model_workers_end(run, rc, error);
 }
 
 int32_t gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error)
@@ -159,8 +159,8 @@ static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct g
                                                 .partial = run->space.partial,
                                                 .gain = layer->gain != NULL ? layer->gain->gradient : NULL,
                                                 .shift = layer->shift != NULL ? layer->shift->gradient : NULL };
-    gr_workers_own_pass(run, l, 0, pass);
-    gr_rows_backward_begin(pass);
+    gr_model_workers_own_pass(run, l, 0, pass);
+    gr_nn_rows_backward_begin(pass);
     return layer->bias != NULL || layer->hidden;
 }
 
@@ -184,8 +184,8 @@ static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
 {
     const struct gr_activations *a = &run->layers[l];
 
-    if (a->layer->adds_input) gr_layer_mix(run, a->block->n_dst * a->layer->in, 1, run->space.residual, 1, dx);
-    if (is_joined(run, l)) gr_jumping_gradient(run, l - 1, a->layer->hidden, dx);
+    if (a->layer->adds_input) gr_model_layer_mix(run, a->block->n_dst * a->layer->in, 1, run->space.residual, 1, dx);
+    if (is_joined(run, l)) gr_run_jumping_gradient(run, l - 1, a->layer->hidden, dx);
 }
 
 int32_t gr_run_backward(struct gr_run *run, graft_error *error)
@@ -197,26 +197,26 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
     int                     has_pass;
 
     enter_pass(run, GRAFT_PASS_BACKWARD);
-    gr_workers_begin(run);
+    gr_model_workers_begin(run);
     has_pass = begin_rows_backward(run, config->n_layers - 1, g, &pass);
     for (int32_t l = config->n_layers - 1; l >= 0; l--) {
         struct gr_activations *a = &run->layers[l];
-        struct gr_epilogue     below = { .some = gr_rows_backward_part, .arg = &pass };
+        struct gr_epilogue     below = { .some = gr_nn_rows_backward_part, .arg = &pass };
         float *const           to = l > 0 ? dx : NULL;
 
         enter_layer(run, l);
         GR_TRY_DONE(check_step(run, error));
         GR_TRY_DONE(layer_recompute(run, l, error));
         if (a->layer->adds_input) keep_rows(run, a, g, run->space.residual);
-        if (has_pass) gr_layer_rows_backward(run, &pass);
-        if (gr_has_batch_norm(run, a->layer)) GR_TRY_DONE(gr_batch_norm_backward(run, &pass, error));
+        if (has_pass) gr_model_layer_rows_backward(run, &pass);
+        if (gr_has_batch_norm(run, a->layer)) GR_TRY_DONE(gr_run_batch_norm_backward(run, &pass, error));
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
         /* With recompute, the layer below must first recompute arrays for its pass, which would overwrite arrays of
          * this layer. */
         run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
         GR_TRY_DONE(config->kind->backward(run, a, gr_run_input(run, l), g,
-                                           gr_config_jumps(config, l) ? run->space.jumped : to, error));
+                                           gr_model_config_jumps(config, l) ? run->space.jumped : to, error));
         add_other_gradients(run, l, to);
         dx = g;
         g = to;
@@ -224,7 +224,7 @@ int32_t gr_run_backward(struct gr_run *run, graft_error *error)
     enter_layer(run, -1);
 done:
     run->below = NULL;
-    return gr_workers_end(run, rc, error);
+    return gr_model_workers_end(run, rc, error);
 }
 
 const float *gr_run_logits(const struct gr_run *run)
@@ -239,7 +239,7 @@ int32_t gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, do
 
     GR_TRY(gr_run_forward(run, GRAFT_PASS_FORWARD, blocks, error));
     begin = gr_profile_begin(&run->profile);
-    *loss = gr_loss_gradient(run, rows, gr_run_logits(run), run->space.gradient[0]);
+    *loss = gr_run_loss_gradient(run, rows, gr_run_logits(run), run->space.gradient[0]);
     gr_profile_end(&run->profile, "loss", begin, 8 * (double)rows * (double)run->targets.n_classes, 0);
     return gr_run_backward(run, error);
 }

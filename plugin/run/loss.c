@@ -83,14 +83,14 @@ static double vertex_loss(const struct gr_run *run, const float *x, int64_t v, f
 {
     const struct gr_targets *t = &run->targets;
 
-    if (gr_is_regression(gr_run_config(run))) return gr_regression_loss(run, x, v, factor, gradient);
+    if (gr_is_regression(gr_run_config(run))) return gr_run_regression_loss(run, x, v, factor, gradient);
     if (gr_run_config(run)->loss.kind == GR_LOSS_SIGMOID) return sigmoid_loss(t, x, v, factor, gradient);
     if (t->class_weight != NULL || gr_run_config(run)->loss.label_smoothing > 0)
         return shared_softmax_loss(run, x, t->labels[v], factor, gradient);
     return softmax_loss(x, t->n_classes, t->labels[v], factor, gradient);
 }
 
-int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error)
+int32_t gr_run_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error)
 {
     const struct gr_config *config = gr_run_config(run);
 
@@ -102,7 +102,7 @@ int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *
     return GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->targets.class_weight, run->targets.n_classes, error);
 }
 
-double gr_loss_bytes(const struct gr_run *run)
+double gr_run_loss_bytes(const struct gr_run *run)
 {
     return run->targets.class_weight != NULL ? (double)run->targets.n_classes * sizeof(double) : 0;
 }
@@ -127,7 +127,7 @@ static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *s
     return GRAFT_OK;
 }
 
-int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
+int32_t gr_run_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
 {
     double counts[2] = { 0 }; /* exact to 2^53 */
 
@@ -143,7 +143,7 @@ int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strateg
     return GRAFT_OK;
 }
 
-void gr_metrics_clear(graft_metrics *m)
+void gr_run_metrics_clear(graft_metrics *m)
 {
     m->train_accuracy = m->validation_accuracy = m->test_accuracy = (double)NAN;
     m->train_loss = m->validation_loss = m->test_loss = (double)NAN;
@@ -178,7 +178,7 @@ static void gradient_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     run->space.partial[chunk] = loss;
 }
 
-double gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient)
+double gr_run_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient)
 {
     struct pass  pass = { run, logits, gradient };
     const double weight = run->targets.loss_weight;
@@ -226,8 +226,8 @@ static void measure_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
-                        graft_error *error)
+int32_t gr_run_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
+                            graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
     struct pass              pass = { run, logits, NULL };
@@ -235,8 +235,8 @@ int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *
     double *accuracy[3] = { &metrics->train_accuracy, &metrics->validation_accuracy, &metrics->test_accuracy };
     double *loss[3] = { &metrics->train_loss, &metrics->validation_loss, &metrics->test_loss };
 
-    gr_metrics_clear(metrics);
-    if (gr_is_regression(gr_run_config(run))) return gr_regression_measure(run, logits, metrics, is_finite, error);
+    gr_run_metrics_clear(metrics);
+    if (gr_is_regression(gr_run_config(run))) return gr_run_regression_measure(run, logits, metrics, is_finite, error);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, measure_chunk, &pass);
     for (int64_t c = 0; c < gr_chunk_count(t->n, GR_CHUNK_ROWS); c++) {
         for (int i = 0; i < 3 * COUNTS; i++) counts[i / COUNTS][i % COUNTS] += run->space.partial[c * 3 * COUNTS + i];

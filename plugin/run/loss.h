@@ -6,21 +6,21 @@
 
 /** Check that options of the softmax loss suit the targets, and allocate the array of class weights, without values.
  *  \return OK; ERR_OPTION; ERR_NOMEM. */
-int32_t gr_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error);
+int32_t gr_run_loss_init(struct gr_run *run, struct gr_budget *budget, graft_error *error);
 /** Bytes that it allocates. */
-double  gr_loss_bytes(const struct gr_run *run);
+double  gr_run_loss_bytes(const struct gr_run *run);
 /** Find n_train, loss_weight and class_weight over all ranks. Collective. */
-int32_t gr_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error);
+int32_t gr_run_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error);
 /** Mean loss over the vertices in the loss and, in gradient, its gradient by the logits, both [rows x classes]; over
  *  ranks, the contribution of this rank to the mean. */
-double  gr_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
+double  gr_run_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
 /** Loss and accuracy, or RMSE and R^2, of all splits, for all targets. Metrics that are not measured become NaN. */
-int32_t gr_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
-                        graft_error *error);
-void    gr_metrics_clear(graft_metrics *metrics);
+int32_t gr_run_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
+                            graft_error *error);
+void    gr_run_metrics_clear(graft_metrics *metrics);
 /** The sum of the losses of the known float targets of vertex v, and factor times its gradient by the outputs x. */
-double  gr_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient);
-int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
-                              graft_error *error);
-/** Sums that gr_regression_measure() makes for each split, in each chunk of rows and in total. */
-int64_t gr_regression_sums(int64_t columns);
+double  gr_run_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient);
+int32_t gr_run_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
+                                  graft_error *error);
+/** Sums that gr_run_regression_measure() makes for each split, in each chunk of rows and in total. */
+int64_t gr_run_regression_sums(int64_t columns);

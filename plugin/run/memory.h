@@ -34,37 +34,38 @@ int32_t            gr_setup_replan(struct gr_setup *setup, graft_error *error);
 /** Planned bytes, with or without recompute. */
 double             gr_setup_planned(struct gr_setup *setup, int recompute);
 /** The known sizes of the arrays of the layers. */
-struct gr_capacity gr_capacity_of(const struct gr_setup *setup);
+struct gr_capacity gr_setup_capacity(const struct gr_setup *setup);
 /** Bytes for an evaluation of all rows at once. */
-double             gr_evaluation_bytes(struct gr_setup *setup);
+double             gr_setup_evaluation_bytes(struct gr_setup *setup);
 
 /** Allocate the arrays of the layers for an evaluation, instead of the arrays of batches; until fini(). Collective.
  *  \return OK; ERR_NOMEM. */
-int32_t gr_arrays_for_all(struct gr_setup *setup, graft_error *error);
+int32_t gr_setup_arrays_for_all(struct gr_setup *setup, graft_error *error);
 /** Allocate arrays of the layers for the blocks of a batch, whose other memory has `used` bytes.
  *  \return OK; ERR_NOMEM: on this rank only, and there are no arrays. */
-int32_t gr_arrays_for_batch(struct gr_setup *setup, const struct gr_block *blocks, int64_t used, graft_error *error);
-int32_t gr_arrays_for_blocks(struct gr_setup *setup, const struct gr_capacity *capacity, graft_error *error);
-void    gr_arrays_fini(struct gr_setup *setup);
+int32_t gr_setup_arrays_for_batch(struct gr_setup *setup, const struct gr_block *blocks, int64_t used,
+                                  graft_error *error);
+int32_t gr_setup_arrays_for_blocks(struct gr_setup *setup, const struct gr_capacity *capacity, graft_error *error);
+void    gr_setup_arrays_fini(struct gr_setup *setup);
 /** Free the stored outputs of layer l. */
-void    gr_arrays_drop_stored(struct gr_setup *setup, int32_t l);
+void    gr_setup_arrays_drop_stored(struct gr_setup *setup, int32_t l);
 
 /** Whether evaluations and predictions go in blocks of rows, by option eval.blocks; and such a pass. */
-int     gr_goes_by_rows(struct gr_setup *setup);
-int32_t gr_by_rows_forward(struct gr_setup *setup, graft_error *error);
+int     gr_setup_goes_by_rows(struct gr_setup *setup);
+int32_t gr_setup_by_rows_forward(struct gr_setup *setup, graft_error *error);
 /** Check that a file of the outputs of a layer can be made in the folder eval.blocks=FOLDER, if it is set and has an
  *  effect. \return OK; ERR_IO. */
-int32_t gr_by_rows_check_folder(const struct gr_setup *setup, graft_error *error);
+int32_t gr_setup_by_rows_check_folder(const struct gr_setup *setup, graft_error *error);
 
 /** Space for the spans of a step on all threads of the run, if option 'profile' asks for them. */
-int32_t               gr_spans_init(struct gr_setup *setup, graft_error *error);
+int32_t               gr_setup_spans_init(struct gr_setup *setup, graft_error *error);
 /** Allocate space for the spans of one more step on the present number of threads; in an epoch of batches all spans are
  *  kept. reset(): forget all spans before. */
-int32_t               gr_spans_reserve(struct gr_setup *setup, graft_error *error);
-static inline int32_t gr_spans_reset(struct gr_setup *setup, graft_error *error)
+int32_t               gr_setup_spans_reserve(struct gr_setup *setup, graft_error *error);
+static inline int32_t gr_setup_spans_reset(struct gr_setup *setup, graft_error *error)
 {
     gr_profile_reset(&setup->run.profile);
-    return setup->run.profile.spans != NULL ? gr_spans_reserve(setup, error) : GRAFT_OK;
+    return setup->run.profile.spans != NULL ? gr_setup_spans_reserve(setup, error) : GRAFT_OK;
 }
 /** Bytes of the spans of a step; 0 without option 'profile'. */
-double gr_spans_need(const struct gr_setup *setup);
+double gr_setup_spans_need(const struct gr_setup *setup);

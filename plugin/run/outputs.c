@@ -21,7 +21,7 @@ static int32_t check_output(const struct gr_setup *s, const struct gr_outputs *o
     int32_t       rc;
 
     if (out == NULL) return GRAFT_OK;
-    rc = gr_dense_check(out, name, error);
+    rc = gr_kernel_dense_check(out, name, error);
     if (rc < 0 || (out->dtype == GRAFT_F32 && out->n_rows == rows && out->n_cols == classes)) return rc;
     return gr_fail(error, GRAFT_ERR_ARG, "%s are %lld x %lld of dtype %d; expected %lld x %lld of GRAFT_F32 (1)", name,
                    (long long)out->n_rows, (long long)out->n_cols, out->dtype, (long long)rows, (long long)classes);
@@ -150,7 +150,7 @@ int32_t gr_setup_give(struct gr_setup *s, const struct gr_outputs *o, graft_erro
     const float *logits = gr_run_logits(&s->run);
 
     if (s->data.over != NULL) return give_over_ranks(s, logits, o, error);
-    GR_ASSERT(s->given == NULL || !gr_masks_rows(s) || !s->run.input.is_constant);
+    GR_ASSERT(s->given == NULL || !gr_setup_masks_rows(s) || !s->run.input.is_constant);
     if (o->vertices != NULL) return give_list(s, o, error);
     for (int64_t i = 0; i < s->data.n; i++)
         put_all(s, o, gr_vertex(s->derived.row, i), logits + i * s->data.given.n_classes);

@@ -35,7 +35,7 @@ void              gr_run_drop_input(struct gr_run *run, const struct gr_block *b
 /** The operand of layer l. */
 struct gr_operand gr_run_input(const struct gr_run *run, int32_t l);
 /** The values of the transpose of sparse features, from the values of x. */
-void              gr_sparse_fill_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
+void              gr_run_fill_sparse_transpose(const struct gr_run *run, const struct gr_sparse_part *part);
 
 /** Whether BatchNorm follows the layer. */
 static inline int gr_has_batch_norm(const struct gr_run *run, const struct gr_layer *layer)
@@ -45,15 +45,15 @@ static inline int gr_has_batch_norm(const struct gr_run *run, const struct gr_la
 
 /** Mean and deviation of the columns of Z over all its rows on all ranks, and the pass over rows that needs them.
  *  Collective. */
-int32_t gr_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
-                              graft_error *error);
+int32_t gr_run_batch_norm_forward(struct gr_run *run, const struct gr_activations *a, struct gr_rows *rows,
+                                  graft_error *error);
 /** Use the running statistics instead, for evaluation. */
-void    gr_batch_norm_take_running(const struct gr_activations *a);
-/** After gr_rows_backward_end(), through the pass and the statistics to the gradient of Z. Collective. */
-int32_t gr_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
+void    gr_run_batch_norm_take_running(const struct gr_activations *a);
+/** After gr_nn_rows_backward_end(), through the pass and the statistics to the gradient of Z. Collective. */
+int32_t gr_run_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
 
 /** Fill `joined` of the layer that reads all hidden layers, of which config.hidden.jumping is not NONE. */
-void gr_jumping_join(struct gr_run *run);
+void gr_run_jumping_join(struct gr_run *run);
 /** Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
  *  `joined`. */
-void gr_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);
+void gr_run_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);

@@ -26,7 +26,7 @@ static double graph_bytes(const struct gr_setup *s)
     const double                labels = s->run.targets.labels != NULL ? sizeof *s->run.targets.labels : 0;
     const double                split = s->run.targets.split != NULL ? sizeof *s->run.targets.split : 0;
     const double values = s->run.targets.values != NULL ? sizeof(float) * (double)s->run.targets.n_classes : 0;
-    double       bytes = (double)gr_bytes(s->data.row_ptr[0]);
+    double       bytes = (double)gr_memory_bytes(s->data.row_ptr[0]);
 
     if (!kind->gathers) return bytes;
     if (s->model.config.data.symmetrize || gr_setup_is_ordered(s))
@@ -47,11 +47,11 @@ static double feature_bytes(const struct gr_setup *s)
     const double    dropped = drops ? dense : 0;
     const float     one = 1;
     const graft_csr like = { .size = sizeof like, .index_type = GRAFT_I32, .values = &one, .value_type = GRAFT_F32 };
-    const double    pointers = (double)gr_bytes(s->data.row_ptr[1]);
+    const double    pointers = (double)gr_memory_bytes(s->data.row_ptr[1]);
     double          sparse;
 
     if (s->data.given.features != NULL)
-        return (gr_features_are_copied(s) ? dense : 0) + dropped + (double)gr_bytes(s->data.feature_scale);
+        return (gr_setup_copies_features(s) ? dense : 0) + dropped + (double)gr_memory_bytes(s->data.feature_scale);
     sparse = (double)gr_csr_copy_bytes(&like, s->data.n, gr_csr_entries(&s->data.sparse_features));
     if (s->model.config.data.sparse_input == GR_AUTO) return pointers + fmin(sparse, dense + dropped);
     return pointers + (s->model.config.data.sparse_input == GR_YES ? sparse : dense + dropped);
@@ -64,7 +64,7 @@ static int64_t gradient_rows(const struct gr_setup *s)
     if (s->given != NULL || gr_setup_has_batches(s)) return 0;
     if (s->derived.reach[0] > 0 || s->data.over != NULL)
         return s->derived.reach[s->model.config.kind->wide_gradient ? 0 : 1];
-    return gr_masks_rows(s) && s->model.config.hidden.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
+    return gr_setup_masks_rows(s) && s->model.config.hidden.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
 }
 
 /* The rows of the input of layer l, at most `all`, that are computed: a prediction of a list computes no others. Before
@@ -72,12 +72,12 @@ static int64_t gradient_rows(const struct gr_setup *s)
  * ranks repeat the same exchanges. */
 static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 {
-    const int64_t rows = s->given == NULL || !gr_masks_rows(s) ? all : s->derived.reach[l];
+    const int64_t rows = s->given == NULL || !gr_setup_masks_rows(s) ? all : s->derived.reach[l];
 
     return rows > 0 ? rows : 1;
 }
 
-struct gr_capacity gr_capacity_of(const struct gr_setup *s)
+struct gr_capacity gr_setup_capacity(const struct gr_setup *s)
 {
     GR_ASSERT(s->derived.whole.n_seen >= s->data.n);
     return (struct gr_capacity){ .rows = rows_made(s, 1, s->data.n),
@@ -94,7 +94,7 @@ struct gr_capacity gr_capacity_of(const struct gr_setup *s)
 
 static void plan_layers(struct gr_setup *s)
 {
-    const struct gr_capacity capacity = gr_capacity_of(s);
+    const struct gr_capacity capacity = gr_setup_capacity(s);
 
     gr_run_plan(&s->run, &s->budget, &capacity);
     if (!gr_setup_has_batches(s) && !s->by_rows) return;
@@ -102,9 +102,9 @@ static void plan_layers(struct gr_setup *s)
         gr_budget_plan(&s->budget, (enum gr_use)use, 0);
 }
 
-double gr_evaluation_bytes(struct gr_setup *s)
+double gr_setup_evaluation_bytes(struct gr_setup *s)
 {
-    const struct gr_capacity capacity = gr_capacity_of(s);
+    const struct gr_capacity capacity = gr_setup_capacity(s);
     const int                recompute = s->model.config.recompute;
     struct gr_budget         plan = { 0 };
 
@@ -139,7 +139,7 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
 
-    gr_input_expect(s, s->data.given.sparse_features != NULL && config->data.sparse_input != GR_NO);
+    gr_setup_expect_input(s, s->data.given.sparse_features != NULL && config->data.sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
     if (s->given != NULL) { /* Its weights exist. */
         gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);

@@ -5,7 +5,7 @@
 #include "model/options.h"
 #include "run/ranks.h"
 
-int32_t gr_ranks_tell_failure(struct gr_setup *s, int32_t rc, graft_error *error)
+int32_t gr_setup_tell_failure(struct gr_setup *s, int32_t rc, graft_error *error)
 {
     /* All ranks agree on a cancelled step. */
     return rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED ? rc : gr_comm_fail(s->data.over->comm, error);
@@ -37,15 +37,15 @@ static int32_t settle_loss(struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-int32_t gr_ranks_compare_options(const struct gr_setup *s, graft_error *error)
+int32_t gr_setup_compare_options(const struct gr_setup *s, graft_error *error)
 {
     if (s->data.over == NULL) return GRAFT_OK;
     /* The options of the graph were compared when it was made. */
-    return gr_options_compare(s->context, s->data.over->comm, gr_setup_groups(s) & ~gr_graph_option_bits(s->context),
-                              error);
+    return gr_comm_compare_options(s->context, s->data.over->comm,
+                                   gr_setup_groups(s) & ~gr_graph_option_bits(s->context), error);
 }
 
-int32_t gr_ranks_compare_data(struct gr_setup *s, graft_error *error)
+int32_t gr_setup_compare_data(struct gr_setup *s, graft_error *error)
 {
     if (s->data.over == NULL) return GRAFT_OK;
     if (s->given == NULL) GR_TRY(settle_loss(s, error));

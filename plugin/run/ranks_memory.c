@@ -14,7 +14,7 @@ static int32_t find_bytes(struct gr_setup *s, struct gr_rank_bytes *bytes, graft
     int64_t values[6];
 
     for (int recompute = 1; recompute >= 0; recompute--) { /* as set at last, because the budget keeps the plan */
-        const double planned = gr_setup_planned(s, recompute || s->model.config.recompute) + gr_spans_need(s);
+        const double planned = gr_setup_planned(s, recompute || s->model.config.recompute) + gr_setup_spans_need(s);
 
         for (int variant = 0; variant < 2; variant++)
             values[2 * variant + recompute] =
@@ -27,7 +27,7 @@ static int32_t find_bytes(struct gr_setup *s, struct gr_rank_bytes *bytes, graft
     return GRAFT_OK;
 }
 
-int32_t gr_ranks_check_memory(struct gr_setup *s, int *variant, graft_error *error)
+int32_t gr_setup_check_memory(struct gr_setup *s, int *variant, graft_error *error)
 {
     const enum gr_feature_graph option = gr_dgraph_options(s->context)->feature_graph;
     struct gr_rank_bytes        bytes;

@@ -27,7 +27,7 @@ static double element_loss(const struct gr_config *config, double d, double *slo
     }
 }
 
-double gr_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient)
+double gr_run_regression_loss(const struct gr_run *run, const float *x, int64_t v, float factor, float *gradient)
 {
     const struct gr_targets *t = &run->targets;
     const float             *y = t->values + v * t->stride;
@@ -51,7 +51,7 @@ struct sums {
     double *variance; /* [SPLITS x columns] squares of y - mean; in the first pass, sum of y */
 };
 
-int64_t gr_regression_sums(int64_t columns)
+int64_t gr_run_regression_sums(int64_t columns)
 {
     return 1 + 2 * columns;
 }
@@ -86,7 +86,7 @@ static void measure_errors(const struct pass *p, int64_t v, int split, struct su
     const struct gr_targets *t = &p->run->targets;
     const float             *x = p->outputs + v * t->n_classes;
 
-    sums->loss[split] += gr_regression_loss(p->run, x, v, 0, NULL);
+    sums->loss[split] += gr_run_regression_loss(p->run, x, v, 0, NULL);
     for (int64_t j = 0; j < t->n_classes; j++) {
         const double  y = (double)t->values[v * t->stride + j], error = y - (double)x[j];
         const int64_t at = split * t->n_classes + j;
@@ -101,7 +101,7 @@ static void sum_targets(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
     const struct gr_targets *t = &p->run->targets;
-    const int64_t            count = SPLITS * gr_regression_sums(t->n_classes);
+    const int64_t            count = SPLITS * gr_run_regression_sums(t->n_classes);
     struct sums              sums = sums_in(p->run->space.partial + chunk * count, t->n_classes);
 
     memset(sums.loss, 0, (uint64_t)count * sizeof *sums.loss);
@@ -114,11 +114,11 @@ static void sum_targets(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* total[SPLITS x gr_regression_sums()], over all ranks. */
+/* total[SPLITS x gr_run_regression_sums()], over all ranks. */
 static int32_t sum_pass(struct gr_run *run, struct pass *pass, double *total, graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
-    const int64_t            count = SPLITS * gr_regression_sums(t->n_classes);
+    const int64_t            count = SPLITS * gr_run_regression_sums(t->n_classes);
 
     memset(total, 0, (uint64_t)count * sizeof *total);
     gr_parallel_chunks(gr_run_team(run), t->n * t->n_classes, t->n, GR_CHUNK_ROWS, sum_targets, pass);
@@ -164,14 +164,14 @@ static void write_metrics(const struct sums *sums, const double *mean, const dou
 }
 
 /* Totals and means follow the sums of the chunks. */
-int32_t gr_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
-                              graft_error *error)
+int32_t gr_run_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
+                                  graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
     const int64_t            columns = t->n_classes;
     double *const            total =
-        run->space.partial + gr_chunk_count(t->n, GR_CHUNK_ROWS) * SPLITS * gr_regression_sums(columns);
-    double *const     mean = total + SPLITS * gr_regression_sums(columns);
+        run->space.partial + gr_chunk_count(t->n, GR_CHUNK_ROWS) * SPLITS * gr_run_regression_sums(columns);
+    double *const     mean = total + SPLITS * gr_run_regression_sums(columns);
     const struct sums sums = sums_in(total, columns);
     struct pass       pass = { run, outputs, NULL };
     double            known[SPLITS] = { 0 };

@@ -25,10 +25,11 @@
 /* The training vertices of all ranks. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
 {
-    GR_TRY(gr_labels_check(&s->run, error));
+    GR_TRY(gr_model_labels_check(&s->run, error));
     if (s->run.targets.split == NULL) return GRAFT_OK;
-    if (s->given == NULL) GR_TRY(gr_strategy_agree(s->run.strategy, gr_loss_init(&s->run, &s->budget, error), error));
-    GR_TRY(gr_targets_count(&s->run.targets, s->run.strategy, error));
+    if (s->given == NULL)
+        GR_TRY(gr_strategy_agree(s->run.strategy, gr_run_loss_init(&s->run, &s->budget, error), error));
+    GR_TRY(gr_run_targets_count(&s->run.targets, s->run.strategy, error));
     if (s->run.targets.n_train == 0 && s->given == NULL) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "the split has no training vertex with a %s among its %lld vertices",
                        gr_is_regression(&s->model.config) ? "known target" : "label",
@@ -80,17 +81,17 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
     gr_setup_set_threads(s);
     GR_TRY(check_model_type(s->context, error));
     GR_TRY(gr_dataset_read(&s->data, uses_edges(s), &run->targets, error));
-    GR_TRY(gr_config_read(s->options, &s->data.given, &s->model.config, error));
+    GR_TRY(gr_model_config_read(s->options, &s->data.given, &s->model.config, error));
     s->data.regresses = gr_is_regression(&s->model.config);
     s->widens_rows = s->data.over != NULL
                          ? gr_setup_has_batches(s)
-                         : gr_can_go_by_rows(s) && gr_sample_options(s->context)->history != GR_HISTORY_FULL;
-    if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_workers_check(run, error));
+                         : gr_setup_can_go_by_rows(s) && gr_sample_options(s->context)->history != GR_HISTORY_FULL;
+    if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_model_workers_check(run, error));
     if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
         GR_TRY(gr_dataset_check_features(&s->data.features.x, gr_dataset_first(&s->data), run->threads, error));
     GR_TRY(check_edge_features(s, error));
     if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
-    s->by_rows = s->given != NULL && gr_can_go_by_rows(s);
+    s->by_rows = s->given != NULL && gr_setup_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.data.row_masks = s->model.config.data.reuse_input = 0;
     if (gr_setup_has_batches(s) && s->data.over != NULL)
         s->model.config.data.sparse_input = GR_NO; /* rows of the halo are dense */
@@ -111,7 +112,7 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
 
     GR_TRY(gr_parallel_choose(&wish, &s->strategy, error));
     s->run.strategy = s->strategy;
-    if (s->given != NULL && gr_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
+    if (s->given != NULL && gr_setup_masks_rows(s)) s->model.config.data.reuse_input = 0; /* Reuse needs all rows. */
     return GRAFT_OK;
 }
 
@@ -129,9 +130,9 @@ static void borrow_weights(struct gr_setup *s)
 /* Cut the matrices of the sums over a block for sparse workers; a strategy cuts its own. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
-    const int32_t rc = gr_workers_cut(&s->run, &s->budget, block->a, rows, error);
+    const int32_t rc = gr_model_workers_cut(&s->run, &s->budget, block->a, rows, error);
 
-    return rc < 0 ? rc : gr_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error);
+    return rc < 0 ? rc : gr_model_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error);
 }
 
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
@@ -140,14 +141,14 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
 
     if (s->given != NULL) borrow_weights(s);
     else GR_TRY(gr_nn_init(&s->model.parameters, &s->budget, s->model.config.seed, error));
-    if (s->given == NULL) GR_TRY(gr_spans_init(s, error));
+    if (s->given == NULL) GR_TRY(gr_setup_spans_init(s, error));
     /* Features and graph are complete. */
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
-    s->by_rows = s->given != NULL && gr_goes_by_rows(s);
+    s->by_rows = s->given != NULL && gr_setup_goes_by_rows(s);
     GR_TRY(gr_setup_replan(s, error));
     if (gr_setup_has_batches(s) || s->by_rows) return GR_NEW(s->context, s->arrays, 1, error);
-    capacity = gr_capacity_of(s);
+    capacity = gr_setup_capacity(s);
     GR_TRY(gr_run_init(&s->run, &s->budget, &capacity, error));
     GR_TRY(cut_sums(s, &s->derived.whole, s->derived.whole.n_src, error));
     for (int32_t l = 0; l < s->model.config.n_layers; l++)
@@ -160,7 +161,7 @@ void gr_setup_use_options(struct gr_setup *s)
     const uint32_t groups = gr_setup_groups(s);
 
     s->followed = s->context->options.changes;
-    if (s->given == NULL) s->model.config.live = gr_live_config_of(&s->context->options);
+    if (s->given == NULL) s->model.config.live = gr_model_live_config(&s->context->options);
     if (s->data.over == NULL) gr_options_report(s->context, groups, 1);
     else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
@@ -173,7 +174,7 @@ static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
                                              .reach = s->derived.reach,
                                              .reach_of_all = s->derived.reach_of_all,
                                              .n_vertices = s->data.given.n_vertices,
-                                             .first_masked = gr_first_masked(s),
+                                             .first_masked = gr_setup_first_masked(s),
                                              .whole = &s->derived.whole,
                                              .step = s->derived.step };
 
@@ -185,20 +186,20 @@ static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
 static int32_t derive(struct gr_setup *s, graft_error *error)
 {
     s->derived.wish = gr_setup_wish(s);
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
+    if (s->data.over == NULL) GR_TRY(gr_context_check_cancel(s->context, error));
     GR_TRY(gr_derived_init(&s->derived, error));
     s->run.input.whole = &s->derived.whole;
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
+    if (s->data.over == NULL) GR_TRY(gr_context_check_cancel(s->context, error));
     GR_TRY(gr_setup_features_init(s, error));
-    if (s->data.over == NULL) GR_TRY(gr_check_cancel(s->context, error));
-    GR_TRY(gr_derived_mask(&s->derived, gr_first_masked(s), error));
+    if (s->data.over == NULL) GR_TRY(gr_context_check_cancel(s->context, error));
+    GR_TRY(gr_derived_mask(&s->derived, gr_setup_first_masked(s), error));
     return begin_strategy(s, error);
 }
 
 /* Memory for all messages. */
 static int32_t reserve(struct gr_setup *s, graft_error *error)
 {
-    const uint64_t sums = GR_PARTIALS * (uint64_t)gr_regression_sums(s->data.given.n_classes);
+    const uint64_t sums = GR_PARTIALS * (uint64_t)gr_run_regression_sums(s->data.given.n_classes);
     int32_t        rc = gr_strategy_reserve(s->strategy, error);
 
     if (rc == GRAFT_OK && s->data.over != NULL && s->data.regresses)
@@ -219,16 +220,16 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
         (struct gr_derived){ .context = context, .budget = &s->budget, .config = &s->model.config, .data = &s->data };
     if (s->data.over != NULL) s->data.over->references++;
     /* Before the options are used: a differing option may also cause a failure of a single rank. */
-    GR_TRY(gr_ranks_compare_options(s, error));
+    GR_TRY(gr_setup_compare_options(s, error));
     GR_TRY(gr_dataset_agree(&s->data, begin_setup(s, error), error));
     GR_TRY(choose_strategy(s, error));
-    GR_TRY(gr_ranks_compare_data(s, error));
+    GR_TRY(gr_setup_compare_data(s, error));
     gr_setup_follow_options(s);
     GR_TRY(gr_dataset_distribute(&s->data, &s->run.targets, error));
     GR_TRY(count_trained(s, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_plan(s, error), error));
     GR_TRY(derive(s, error));
-    GR_TRY(gr_ranks_check_memory(s, &variant, error));
+    GR_TRY(gr_setup_check_memory(s, &variant, error));
     GR_TRY(gr_strategy_hold(s->strategy, variant, error));
     GR_TRY(gr_strategy_agree(s->run.strategy, finish_setup(s, error), error));
     return gr_strategy_agree(s->run.strategy, reserve(s, error), error);
@@ -239,8 +240,8 @@ void gr_setup_fini(struct gr_setup *s)
     if (s->data.context == NULL) return; /* another rank had no memory, so init() was not called */
     gr_setup_sparse_fini(s);
     gr_derived_fini(&s->derived);
-    gr_workers_fini(&s->run);
-    gr_arrays_fini(s);
+    gr_model_workers_fini(&s->run);
+    gr_setup_arrays_fini(s);
     gr_free(s->context, s->arrays);
     gr_dataset_fini(&s->data);
     gr_budget_fini(&s->budget);
@@ -250,7 +251,7 @@ void gr_setup_fini(struct gr_setup *s)
 
 void gr_setup_set_threads(struct gr_setup *s)
 {
-    s->run.threads = s->run.profile.team = s->data.threads = gr_threads(s->context, 0);
+    s->run.threads = s->run.profile.team = s->data.threads = gr_context_threads(s->context, 0);
 }
 
 int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
@@ -260,9 +261,9 @@ int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
         s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
 
     if (s->arrays != NULL) {
-        gr_arrays_fini(s);
-        if (gr_goes_by_rows(s)) return gr_by_rows_forward(s, error);
-        GR_TRY(gr_arrays_for_all(s, error));
+        gr_setup_arrays_fini(s);
+        if (gr_setup_goes_by_rows(s)) return gr_setup_by_rows_forward(s, error);
+        GR_TRY(gr_setup_arrays_for_all(s, error));
     }
     return gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, blocks, error);
 }

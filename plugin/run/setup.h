@@ -34,7 +34,7 @@ struct gr_setup {
     const struct gr_options     *options;  /* of the context, or given */
     int64_t                      followed; /* options.changes when options were last used */
     struct gr_budget             budget;
-    struct gr_deferral           deferral; /* of the budget, until gr_ranks_check_memory() */
+    struct gr_deferral           deferral; /* of the budget, until gr_setup_check_memory() */
     struct gr_batch_arrays      *arrays;   /* NULL: the budget has the arrays of the layers */
     struct gr_dataset            data;
     struct gr_derived            derived;
@@ -64,7 +64,8 @@ static inline void gr_setup_follow_options(struct gr_setup *setup)
 /* -- passes ------------------------------------------------------------------------------------------------------- */
 
 /** A forward pass without dropout over all vertices, or the vertices of the list to predict. Its logits are valid until
- *  gr_arrays_fini(). Collective. \return OK; ERR_NOMEM; ERR_FORMAT (features that create() did not read); ERR_IO. */
+ *  gr_setup_arrays_fini(). Collective. \return OK; ERR_NOMEM; ERR_FORMAT (features that create() did not read);
+ *  ERR_IO. */
 int32_t gr_setup_forward(struct gr_setup *setup, graft_error *error);
 /** Check that outputs have the right shapes, and suit the model: no classes if it learns float targets. */
 int32_t gr_setup_check_outputs(const struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
@@ -104,17 +105,17 @@ int                    gr_setup_has_history(const struct gr_setup *setup);
 /** Whether the order of the vertices differs, or is certain to differ, from the host's order. */
 int                    gr_setup_is_ordered(const struct gr_setup *setup);
 /** Whether a step, or a prediction, may compute fewer than all rows. */
-int                    gr_masks_rows(const struct gr_setup *setup);
+int                    gr_setup_masks_rows(const struct gr_setup *setup);
 /** The first layer whose graph may have fewer rows in a step: an input that is aggregated only once is aggregated for
  *  all rows. */
-int32_t                gr_first_masked(const struct gr_setup *setup);
+int32_t                gr_setup_first_masked(const struct gr_setup *setup);
 /** What the model asks of the derived graph, once the strategy is chosen. */
 struct gr_derived_wish gr_setup_wish(struct gr_setup *setup);
 /** Whether dense features are read from a copy; else in place, and rows of another type are converted to floats when
  *  they are read. Known before the order is made, except for an order by vertices that training needs. */
-int                    gr_features_are_copied(const struct gr_setup *setup);
+int                    gr_setup_copies_features(const struct gr_setup *setup);
 /** Whether batches read rows of the host's dense features in place, and check the rows that they read: the array may be
  *  a mapped file that is larger than memory. The first pass over all vertices checks all rows. */
 int                    gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether evaluations and predictions may go in blocks of rows. */
-int                    gr_can_go_by_rows(const struct gr_setup *setup);
+int                    gr_setup_can_go_by_rows(const struct gr_setup *setup);

@@ -43,21 +43,21 @@ static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *err
     return GRAFT_OK;
 }
 
-double gr_spans_need(const struct gr_setup *s)
+double gr_setup_spans_need(const struct gr_setup *s)
 {
     if (!gr_base_options(s->context)->profile) return 0;
     return (double)(spans_of_step(s) * (int64_t)sizeof(graft_span) +
                     (int64_t)s->run.threads * GR_TIMES * (int64_t)sizeof(double));
 }
 
-int32_t gr_spans_init(struct gr_setup *s, graft_error *error)
+int32_t gr_setup_spans_init(struct gr_setup *s, graft_error *error)
 {
     if (!gr_base_options(s->context)->profile) return GRAFT_OK;
     s->run.profile.origin = gr_seconds();
     return make_spans(s, spans_of_step(s), error);
 }
 
-int32_t gr_spans_reserve(struct gr_setup *s, graft_error *error)
+int32_t gr_setup_spans_reserve(struct gr_setup *s, graft_error *error)
 {
     struct gr_profile *p = &s->run.profile;
     const int64_t      wanted = p->count + spans_of_step(s);

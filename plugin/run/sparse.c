@@ -27,7 +27,7 @@ static double gathered_edges(const struct gr_setup *s)
  * for the weights of the vertex itself, and A (X W) with its transpose. */
 static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
 {
-    const double wide = (double)gr_config_wide(&s->model.config, 0);
+    const double wide = (double)gr_model_config_wide(&s->model.config, 0);
     const double self = s->model.config.kind->own_rows ? (double)x->row_ptr[s->derived.reach[1]] : 0;
 
     return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->derived.reach[0]] + self + gathered_edges(s));
@@ -38,7 +38,7 @@ static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
  * elements. */
 static double dense_cost(const struct gr_setup *s)
 {
-    const double in = (double)s->model.config.width[0], wide = (double)gr_config_wide(&s->model.config, 0);
+    const double in = (double)s->model.config.width[0], wide = (double)gr_model_config_wide(&s->model.config, 0);
     const double rows_in = (double)s->derived.reach[0], rows_out = (double)s->derived.reach[1];
     const double self = s->model.config.kind->own_rows ? 2 * rows_out * in * wide : 0;
     const double columns =
@@ -83,7 +83,7 @@ static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t r
     csr = map->csr.view;
     csr.values = part->transpose_values;
     GR_TRY(gr_matrix_create(s->context, &csr, &part->transpose, error));
-    gr_sparse_fill_transpose(&s->run, part);
+    gr_run_fill_sparse_transpose(&s->run, part);
     return GRAFT_OK;
 }
 

@@ -34,7 +34,7 @@ static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_e
         GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
         u->next.class_weight = u->class_weight;
     }
-    GR_TRY_DONE(gr_targets_count(&u->next, s->run.strategy, error));
+    GR_TRY_DONE(gr_run_targets_count(&u->next, s->run.strategy, error));
     GR_TRY_DONE(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
         return gr_fail(error, GRAFT_ERR_STATE,
@@ -56,7 +56,7 @@ static int32_t prepare(struct gr_setup *s, struct update *u, const struct gr_upd
     const uint32_t what = u->data.what;
 
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_dataset_check_new(&s->data, &s->run.targets, &u->data, error), error));
-    GR_TRY(gr_dataset_prepare_new(&s->data, gr_features_are_copied(s), &u->data, error));
+    GR_TRY(gr_dataset_prepare_new(&s->data, gr_setup_copies_features(s), &u->data, error));
     u->next = s->run.targets;
     GR_TRY(gr_dataset_arrange_new(&s->data, s->derived.row, &u->data, &u->next, error));
     if (what & ALL_TARGETS) GR_TRY(count_trained(s, u, error));

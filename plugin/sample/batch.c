@@ -41,24 +41,24 @@ static int32_t grow_pair(const graft_context *context, void *array[2], const uin
     return rc;
 }
 
-int32_t gr_making_reserve(const struct gr_making *g, int64_t most, graft_error *error)
+int32_t gr_sample_making_reserve(const struct gr_making *g, int64_t most, graft_error *error)
 {
     struct gr_batch *batch = g->batch;
     const int64_t    wanted = batch->n_vertices + most;
     const int32_t rc = gr_sample_grow(g->context, (void **)&batch->vertex, &batch->capacity, wanted, batch->n_vertices,
                                       sizeof *batch->vertex, error);
 
-    return rc < 0 ? rc : gr_numbering_reserve(g->context, &g->work->numbering, wanted, error);
+    return rc < 0 ? rc : gr_sample_numbering_reserve(g->context, &g->work->numbering, wanted, error);
 }
 
-int32_t gr_making_reserve_rows(const struct gr_making *g, struct gr_sampled_layer *layer, int64_t rows,
-                               graft_error *error)
+int32_t gr_sample_making_reserve_rows(const struct gr_making *g, struct gr_sampled_layer *layer, int64_t rows,
+                                      graft_error *error)
 {
     return gr_sample_grow(g->context, (void **)&layer->row_ptr, &layer->rows, rows + 1, 0, sizeof *layer->row_ptr,
                           error);
 }
 
-int32_t gr_making_reserve_edges(const struct gr_making *g, struct gr_sampled_layer *layer, graft_error *error)
+int32_t gr_sample_making_reserve_edges(const struct gr_making *g, struct gr_sampled_layer *layer, graft_error *error)
 {
     void   *array[2] = { layer->col, layer->entry };
     int32_t rc;
@@ -73,7 +73,7 @@ int32_t gr_making_reserve_edges(const struct gr_making *g, struct gr_sampled_lay
     return rc;
 }
 
-int32_t gr_making_reserve_weights(const struct gr_making *g, struct gr_sampled_layer *layer, graft_error *error)
+int32_t gr_sample_making_reserve_weights(const struct gr_making *g, struct gr_sampled_layer *layer, graft_error *error)
 {
     return gr_sample_grow(g->context, (void **)&layer->weight, &layer->weights, layer->n_edges, 0,
                           sizeof *layer->weight, error);
@@ -109,17 +109,17 @@ void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
 
 /* -- a batch ------------------------------------------------------------------------------------------------------ */
 
-void gr_making_add(const struct gr_making *g, int64_t v)
+void gr_sample_making_add(const struct gr_making *g, int64_t v)
 {
     struct gr_numbering *numbering = &g->work->numbering;
-    const int64_t        at = gr_numbering_slot(numbering, (int32_t)v);
+    const int64_t        at = gr_sample_numbering_slot(numbering, (int32_t)v);
 
     if (atomic_load_explicit(&numbering->number[at], memory_order_relaxed) != GR_NO_NUMBER) return;
     atomic_store_explicit(&numbering->number[at], (int32_t)g->batch->n_vertices, memory_order_relaxed);
     g->batch->vertex[g->batch->n_vertices++] = v;
 }
 
-uint64_t gr_making_key(const struct gr_making *g, int32_t layer)
+uint64_t gr_sample_making_key(const struct gr_making *g, int32_t layer)
 {
     return gr_random_key(g->request->seed, GR_RANDOM_SAMPLE, (uint64_t)g->request->epoch,
                          (uint64_t)g->request->index * GR_SAMPLE_LAYERS_MAX + (uint64_t)layer);
@@ -129,17 +129,17 @@ static int32_t add_seeds(const struct gr_making *g, graft_error *error)
 {
     const int64_t *seeds = g->request->seeds, n = g->work->numbering.n;
 
-    GR_TRY(gr_making_reserve(g, g->request->n_seeds, error));
+    GR_TRY(gr_sample_making_reserve(g, g->request->n_seeds, error));
     for (int64_t i = 0; i < g->request->n_seeds; i++) {
         const int64_t v = seeds[i];
 
         if (v < 0 || v >= n)
             return gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] is %lld, but the graph has %lld vertices", (long long)i,
                            (long long)v, (long long)n);
-        gr_making_add(g, v);
+        gr_sample_making_add(g, v);
         if (g->batch->n_vertices == i)
             return gr_fail(error, GRAFT_ERR_ARG, "seeds[%lld] and seeds[%d] are both %lld", (long long)i,
-                           (int)gr_numbering_find(&g->work->numbering, (int32_t)v), (long long)v);
+                           (int)gr_sample_numbering_find(&g->work->numbering, (int32_t)v), (long long)v);
     }
     return GRAFT_OK;
 }
@@ -153,8 +153,8 @@ static int32_t tell_ranks(const struct gr_making *g, int32_t rc, graft_error *er
     return last > extension->first ? extension->extend(extension->arg, g, last, rc, error) : rc;
 }
 
-int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
-                      const struct gr_batch_request *request, graft_error *error)
+int32_t gr_sample_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
+                             const struct gr_batch_request *request, graft_error *error)
 {
     const struct gr_making making = { context, request, batch, work };
     int32_t                rc;
@@ -168,20 +168,20 @@ int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, stru
     rc = add_seeds(&making, error);
     if (rc == GRAFT_OK) rc = request->kind->make(&making, error);
     else if (request->extension != NULL) rc = tell_ranks(&making, rc, error);
-    gr_numbering_clear(&work->numbering, batch->vertex, batch->n_vertices);
+    gr_sample_numbering_clear(&work->numbering, batch->vertex, batch->n_vertices);
     if (rc < 0) batch->n_vertices = 0;
     return rc;
 }
 
-int64_t gr_batch_edges(const struct gr_batch *batch)
+int64_t gr_sample_batch_edges(const struct gr_batch *batch)
 {
     int64_t edges = 0;
 
-    for (int32_t l = 0; l < batch->n_layers; l++) edges += gr_batch_layer(batch, l).n_edges;
+    for (int32_t l = 0; l < batch->n_layers; l++) edges += gr_sample_batch_layer(batch, l).n_edges;
     return edges;
 }
 
-void gr_batch_fini(const graft_context *context, struct gr_batch *batch)
+void gr_sample_batch_fini(const graft_context *context, struct gr_batch *batch)
 {
     for (int32_t l = 0; l < GR_SAMPLE_LAYERS_MAX; l++) {
         gr_free(context, batch->layers[l].row_ptr);
@@ -193,13 +193,13 @@ void gr_batch_fini(const graft_context *context, struct gr_batch *batch)
     gr_free(context, batch->weight);
 }
 
-int64_t gr_batch_bytes(const struct gr_batch *batch)
+int64_t gr_sample_batch_bytes(const struct gr_batch *batch)
 {
-    int64_t bytes = gr_bytes(batch->vertex) + gr_bytes(batch->weight);
+    int64_t bytes = gr_memory_bytes(batch->vertex) + gr_memory_bytes(batch->weight);
 
     for (int32_t l = 0; l < GR_SAMPLE_LAYERS_MAX; l++)
-        bytes += gr_bytes(batch->layers[l].row_ptr) + gr_bytes(batch->layers[l].col) +
-                 gr_bytes(batch->layers[l].entry) + gr_bytes(batch->layers[l].weight);
+        bytes += gr_memory_bytes(batch->layers[l].row_ptr) + gr_memory_bytes(batch->layers[l].col) +
+                 gr_memory_bytes(batch->layers[l].entry) + gr_memory_bytes(batch->layers[l].weight);
     return bytes;
 }
 
@@ -219,14 +219,15 @@ void gr_sample_work_fini(const graft_context *context, struct gr_sample_work *wo
     }
     gr_free(context, work->space);
     gr_free(context, work->first);
-    gr_numbering_fini(context, &work->numbering);
+    gr_sample_numbering_fini(context, &work->numbering);
 }
 
 int64_t gr_sample_work_bytes(const struct gr_sample_work *work)
 {
-    int64_t bytes = gr_bytes(work->space) + gr_bytes(work->first) + gr_numbering_bytes(&work->numbering);
+    int64_t bytes =
+        gr_memory_bytes(work->space) + gr_memory_bytes(work->first) + gr_sample_numbering_bytes(&work->numbering);
 
     for (int t = 0; work->space != NULL && t < work->threads; t++)
-        bytes += gr_bytes(work->space[t].weight) + gr_bytes(work->space[t].entry);
+        bytes += gr_memory_bytes(work->space[t].weight) + gr_memory_bytes(work->space[t].entry);
     return bytes;
 }

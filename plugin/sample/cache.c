@@ -13,8 +13,8 @@
 /* The batch of a row that must not be used. */
 enum { NEVER = -1 };
 
-int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
-                      int32_t bits, int64_t most, graft_error *error)
+int32_t gr_sample_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
+                             int32_t bits, int64_t most, graft_error *error)
 {
     *c = (struct gr_cache){ .n = n, .most = most, .first = -1, .last = -1 };
     c->codec = (struct gr_codec){ .width = width,
@@ -26,17 +26,17 @@ int32_t gr_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, i
     c->row_bytes = gr_codec_row_bytes(&c->codec);
     c->capacity = (int64_t)fmin((double)n, (double)rows * 4.0 * (double)width / (double)c->row_bytes);
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->row_of, n, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->vertex, gr_cache_place_words(c) * 2, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->vertex, gr_sample_cache_place_words(c) * 2, error));
     c->older = c->vertex + c->capacity;
     c->newer = c->older + c->capacity;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->since, c->capacity, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, gr_cache_words(c) * 8, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->bytes, gr_sample_cache_words(c) * 8, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->assigned, most, error));
-    gr_cache_forget(c);
+    gr_sample_cache_forget(c);
     return GRAFT_OK;
 }
 
-void gr_cache_forget(struct gr_cache *c)
+void gr_sample_cache_forget(struct gr_cache *c)
 {
     for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;
     for (int64_t i = 0; i < c->capacity; i++) c->vertex[i] = -1;
@@ -44,12 +44,12 @@ void gr_cache_forget(struct gr_cache *c)
     c->first = c->last = -1;
 }
 
-int64_t gr_cache_words(const struct gr_cache *c)
+int64_t gr_sample_cache_words(const struct gr_cache *c)
 {
     return (c->capacity * c->row_bytes + 7) / 8;
 }
 
-int64_t gr_cache_place_words(const struct gr_cache *c)
+int64_t gr_sample_cache_place_words(const struct gr_cache *c)
 {
     return (3 * c->capacity + 1) / 2;
 }
@@ -61,13 +61,13 @@ static int is_of_use(const struct gr_cache *c, int32_t row, const struct gr_cach
     return life->takes_expired || life->now - c->since[row] <= life->life;
 }
 
-int gr_cache_has(const struct gr_cache *c, int64_t vertex, const struct gr_cache_life *life)
+int gr_sample_cache_has(const struct gr_cache *c, int64_t vertex, const struct gr_cache_life *life)
 {
     return is_of_use(c, c->row_of[vertex], life);
 }
 
-int64_t gr_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
-                      int threads, int32_t *rows)
+int64_t gr_sample_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, const struct gr_cache_life *life,
+                             int threads, int32_t *rows)
 {
     int64_t found = 0, expired = 0, ages = 0, oldest = c->counts.oldest;
 
@@ -92,7 +92,7 @@ int64_t gr_cache_find(struct gr_cache *c, const int32_t *vertex, int64_t count, 
     return found;
 }
 
-void gr_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t count, int threads, float *to)
+void gr_sample_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t count, int threads, float *to)
 {
     const struct gr_fp fp = gr_fp_get();
 
@@ -158,8 +158,8 @@ static int32_t place_row(struct gr_cache *c, int32_t vertex)
     return row;
 }
 
-int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
-                       int threads)
+int64_t gr_sample_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count, const float *from, int64_t now,
+                              int threads)
 {
     const struct gr_fp fp = gr_fp_get();
     int64_t            unfit = 0;
@@ -199,7 +199,7 @@ int64_t gr_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t count,
 
 /* -- arrays that the caller replaces ------------------------------------------------------------------------------ */
 
-int64_t gr_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
+int64_t gr_sample_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
 {
     for (int64_t i = 0; i < count; i++) {
         const enum gr_codec_result result = gr_codec_decode_row(&c->codec, 0, records + i * c->row_bytes, row, row);
@@ -245,7 +245,7 @@ static int is_list(const int32_t *older, const int32_t *newer, int64_t used)
     return next == -1 && steps == used;
 }
 
-int gr_cache_can_place(struct gr_cache *c, const int32_t *places)
+int gr_sample_cache_can_place(struct gr_cache *c, const int32_t *places)
 {
     const int64_t used = count_used(c, places);
     int           can = turn_places(c, places, used) && is_list(places + c->capacity, places + 2 * c->capacity, used);
@@ -255,7 +255,7 @@ int gr_cache_can_place(struct gr_cache *c, const int32_t *places)
     return can;
 }
 
-void gr_cache_adopt(struct gr_cache *c, int64_t now, float *row)
+void gr_sample_cache_adopt(struct gr_cache *c, int64_t now, float *row)
 {
     c->used = count_used(c, c->vertex);
     c->first = c->last = -1;
@@ -269,9 +269,9 @@ void gr_cache_adopt(struct gr_cache *c, int64_t now, float *row)
     }
 }
 
-void gr_cache_place_all(struct gr_cache *c)
+void gr_sample_cache_place_all(struct gr_cache *c)
 {
     GR_ASSERT(c->capacity == c->n);
-    gr_cache_forget(c);
+    gr_sample_cache_forget(c);
     for (int64_t v = 0; v < c->n; v++) (void)place_row(c, (int32_t)v);
 }

@@ -24,7 +24,7 @@ struct clusters {
 
 static int32_t listen_for_cancel(void *context, graft_error *error)
 {
-    return gr_check_cancel(context, error);
+    return gr_context_check_cancel(context, error);
 }
 
 /* METIS if its program is installed, else a method that needs no program. */
@@ -41,7 +41,7 @@ static int32_t partition(const struct gr_kind_source *source, struct clusters *c
     rc = gr_partition_run(GR_PARTITION_METIS, &input, c->part, error);
     c->is_metis = rc == GRAFT_OK;
     if (!gr_partition_goes_on(rc)) return rc;
-    GR_TRY(gr_check_cancel(source->context, error));
+    GR_TRY(gr_context_check_cancel(source->context, error));
     return gr_partition_run(GR_PARTITION_STREAM, &input, c->part, error);
 }
 
@@ -135,8 +135,8 @@ static int32_t add_parts(const struct gr_making *g, graft_error *error)
 
         if (is_there[p / 8] >> p % 8 & 1) continue;
         is_there[p / 8] |= (uint8_t)(1u << p % 8);
-        GR_TRY_DONE(gr_making_reserve(g, end - begin, error));
-        for (; begin < end; begin++) gr_making_add(g, c->member[begin]);
+        GR_TRY_DONE(gr_sample_making_reserve(g, end - begin, error));
+        for (; begin < end; begin++) gr_sample_making_add(g, c->member[begin]);
     }
 done:
     gr_free(g->context, is_there);
@@ -147,7 +147,7 @@ static int32_t make_cluster(const struct gr_making *g, graft_error *error)
 {
     const int32_t rc = add_parts(g, error);
 
-    return rc < 0 ? rc : gr_making_induce(g, error);
+    return rc < 0 ? rc : gr_sample_making_induce(g, error);
 }
 
 static void explain_clusters(const struct gr_batch_request *request, struct gr_text *text)

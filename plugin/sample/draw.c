@@ -13,9 +13,9 @@
 /* With more draws than this, repeated draws are found in a table. */
 enum { SCANNED = GR_DRAWN_TOGETHER };
 
-gr_draw_rows_fn gr_draw_rows_for(enum gr_isa isa)
+gr_draw_rows_fn gr_sample_draw_rows_for(enum gr_isa isa)
 {
-    return GR_FOR_ISA(gr_draw_rows, isa);
+    return GR_FOR_ISA(gr_sample_draw_rows, isa);
 }
 
 /* Random words of one vertex. */
@@ -54,7 +54,7 @@ static double draw_unit(struct words *words)
     return (double)((high << 21 | low >> 11) + 1) * 0x1p-53;
 }
 
-double gr_draw_unit(uint64_t key, uint64_t name)
+double gr_sample_draw_unit(uint64_t key, uint64_t name)
 {
     struct words words = { .key = key, .vertex = name };
 
@@ -78,7 +78,7 @@ static double weight_of(const struct gr_draw_rule *rule, int64_t entry)
 {
     const graft_csr *graph = rule->graph;
 
-    entry = gr_draw_shifted(rule, entry);
+    entry = gr_sample_draw_shifted(rule, entry);
     if (rule->weights == GR_SAMPLE_BY_DEGREE) return (double)weight_by_degree(rule, gr_csr_column(graph, entry));
     return graph->value_type == GRAFT_F32 ? (double)((const float *)graph->values)[entry]
                                           : ((const double *)graph->values)[entry];
@@ -96,14 +96,14 @@ static int64_t count_drawable(const struct gr_draw_rule *rule, int64_t v, int64_
     return count;
 }
 
-int64_t gr_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v)
+int64_t gr_sample_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v)
 {
     if (fanout == GR_ALL_NEIGHBOURS) return degree_of(rule->graph, v);
     if (rule->replace) return count_drawable(rule, v, 1) > 0 ? fanout : 0;
     return count_drawable(rule, v, fanout);
 }
 
-int64_t gr_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v)
+int64_t gr_sample_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v)
 {
     if (fanout == GR_ALL_NEIGHBOURS) return 0;
     if (rule->weights != GR_SAMPLE_UNIFORM) return rule->replace ? degree_of(rule->graph, v) : fanout;
@@ -173,7 +173,7 @@ static void swap_down(double *key, int64_t *entry, int64_t at, int64_t count)
     }
 }
 
-void gr_draw_keep_smallest(double *key, int64_t *entry, int64_t *count, int64_t most, double offered, int64_t of)
+void gr_sample_draw_keep_smallest(double *key, int64_t *entry, int64_t *count, int64_t most, double offered, int64_t of)
 {
     if (*count < most) {
         key[*count] = offered;
@@ -194,7 +194,8 @@ static void draw_weighted_subset(const struct gr_draw_rule *rule, struct words *
     for (int64_t e = begin; e < begin + d; e++) {
         const double weight = weight_of(rule, e);
 
-        if (weight > 0) gr_draw_keep_smallest(space->weight, entries, &count, k, -log(draw_unit(words)) / weight, e);
+        if (weight > 0)
+            gr_sample_draw_keep_smallest(space->weight, entries, &count, k, -log(draw_unit(words)) / weight, e);
     }
 }
 
@@ -220,17 +221,17 @@ static void draw_weighted_repeatedly(const struct gr_draw_rule *rule, struct wor
     }
 }
 
-void gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
-                     int64_t v, int64_t *entries)
+void gr_sample_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
+                            int64_t v, int64_t *entries)
 {
-    const int64_t d = degree_of(rule->graph, v), k = gr_draw_count(rule, fanout, v);
+    const int64_t d = degree_of(rule->graph, v), k = gr_sample_draw_count(rule, fanout, v);
     const int     weighted = rule->weights != GR_SAMPLE_UNIFORM;
     struct words  words = { .key = key };
     int64_t       begin;
 
     if (k == 0) return; /* also if there is no row v, and no name */
     begin = rule->graph->row_ptr[v];
-    words.vertex = gr_draw_name(rule, v);
+    words.vertex = gr_sample_draw_name(rule, v);
     if (fanout == GR_ALL_NEIGHBOURS || (!rule->replace && !weighted && k == d)) take_all(begin, d, entries);
     else if (weighted && rule->replace) draw_weighted_repeatedly(rule, &words, space, begin, d, k, entries);
     else if (weighted) draw_weighted_subset(rule, &words, space, begin, d, k, entries);

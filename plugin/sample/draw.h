@@ -9,7 +9,7 @@
 #include "sample/sample.h"
 
 struct gr_draw_rows;
-/** Draw the entries of rows begin .. end-1, the same as gr_draw_entries(). */
+/** Draw the entries of rows begin .. end-1, the same as gr_sample_draw_entries(). */
 typedef void (*gr_draw_rows_fn)(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
 
 /** How neighbours are drawn. */
@@ -24,12 +24,12 @@ struct gr_draw_rule {
     const int32_t         *shift;
 };
 
-static inline int64_t gr_draw_shifted(const struct gr_draw_rule *rule, int64_t entry)
+static inline int64_t gr_sample_draw_shifted(const struct gr_draw_rule *rule, int64_t entry)
 {
     return rule->shift != NULL ? entry + rule->shift[entry] : entry;
 }
 
-static inline uint64_t gr_draw_name(const struct gr_draw_rule *rule, int64_t v)
+static inline uint64_t gr_sample_draw_name(const struct gr_draw_rule *rule, int64_t v)
 {
     return (uint64_t)(rule->name != NULL ? rule->name[v] : v);
 }
@@ -42,21 +42,22 @@ struct gr_draw_space {
 };
 
 /** The number of neighbours of v that are drawn; weights, if any, are all positive. */
-int64_t           gr_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
+int64_t           gr_sample_draw_count(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
 /** Elements of `space` that the draws of v need; and whether this number depends on v. */
-int64_t           gr_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
-static inline int gr_draw_needs_degrees(const struct gr_draw_rule *rule)
+int64_t           gr_sample_draw_needs(const struct gr_draw_rule *rule, int64_t fanout, int64_t v);
+static inline int gr_sample_draw_needs_degrees(const struct gr_draw_rule *rule)
 {
     return rule->weights != GR_SAMPLE_UNIFORM && rule->replace;
 }
 /** A uniform number in (0, 1] of a vertex. */
-double gr_draw_unit(uint64_t key, uint64_t name);
+double gr_sample_draw_unit(uint64_t key, uint64_t name);
 /** Keep the `most` smallest keys that are offered, with their entries, in a heap whose first key is the largest. The
  *  first `most` keys must be offered before the heap is read. */
-void   gr_draw_keep_smallest(double *key, int64_t *entry, int64_t *count, int64_t most, double offered, int64_t of);
-/** Entries of row v, gr_draw_count() of them, which the caller shifts. */
-void   gr_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
-                       int64_t v, int64_t *entries);
+void   gr_sample_draw_keep_smallest(double *key, int64_t *entry, int64_t *count, int64_t most, double offered,
+                                    int64_t of);
+/** Entries of row v, gr_sample_draw_count() of them, which the caller shifts. */
+void gr_sample_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_space *space, uint64_t key, int64_t fanout,
+                            int64_t v, int64_t *entries);
 
 /** Rows whose entries are drawn at once, by a rule without weights and replacement. */
 struct gr_draw_rows {
@@ -69,9 +70,9 @@ struct gr_draw_rows {
 };
 enum { GR_DRAWN_TOGETHER = 48 };
 
-gr_draw_rows_fn gr_draw_rows_for(enum gr_isa isa);
-void            gr_draw_rows_generic(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
-void            gr_draw_rows_avx2(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
-void            gr_draw_rows_avx512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
-void            gr_draw_rows_sve256(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
-void            gr_draw_rows_sve512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+gr_draw_rows_fn gr_sample_draw_rows_for(enum gr_isa isa);
+void            gr_sample_draw_rows_generic(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_sample_draw_rows_avx2(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_sample_draw_rows_avx512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_sample_draw_rows_sve256(const struct gr_draw_rows *rows, int64_t begin, int64_t end);
+void            gr_sample_draw_rows_sve512(const struct gr_draw_rows *rows, int64_t begin, int64_t end);

@@ -1,4 +1,4 @@
-/* Draws of several rows at once, one row in each lane: the same draws as gr_draw_entries(), without weights and
+/* Draws of several rows at once, one row in each lane: the same draws as gr_sample_draw_entries(), without weights and
  * replacement. Compiled once for each instruction set: ISA is part of the name of the function.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/draw.h"
@@ -56,7 +56,7 @@ static void draw_group(const struct gr_draw_rows *rows, const int64_t *row, int 
     g.doubtful = (gr_draw_lanes){ 0 };
     for (int l = 0; l < ROWS; l++) {
         const int64_t  v = rows->vertex[row[l < count ? l : 0]];
-        const uint64_t name = gr_draw_name(rows->rule, v);
+        const uint64_t name = gr_sample_draw_name(rows->rule, v);
 
         g.low[l] = (uint32_t)name;
         g.high[l] = name >> 32;
@@ -69,11 +69,11 @@ static void draw_group(const struct gr_draw_rows *rows, const int64_t *row, int 
         const uint64_t *draw = (const uint64_t *)g.draw + l;
 
         for (int64_t i = 0; i < fanout; i++) entry[i] = first + (int64_t)draw[i * ROWS];
-        if (g.doubtful[l] != 0) gr_draw_entries(rows->rule, NULL, rows->key, fanout, v, entry);
+        if (g.doubtful[l] != 0) gr_sample_draw_entries(rows->rule, NULL, rows->key, fanout, v, entry);
     }
 }
 
-void JOIN(gr_draw_rows_, ISA)(const struct gr_draw_rows *rows, int64_t begin, int64_t end)
+void JOIN(gr_sample_draw_rows_, ISA)(const struct gr_draw_rows *rows, int64_t begin, int64_t end)
 {
     const int64_t *row_ptr = rows->rule->graph->row_ptr;
     int64_t        row[ROWS];

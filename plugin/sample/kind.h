@@ -71,17 +71,19 @@ GR_SAMPLER_MAP(GR_SAMPLER_ROW)
 
 /** Make a batch with up to work->threads threads. \return OK; ERR_ARG (a seed out of range or given twice); ERR_NOMEM:
  *  then the batch is empty. */
-int32_t gr_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
-                      const struct gr_batch_request *request, graft_error *error);
+int32_t gr_sample_batch_make(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
+                             const struct gr_batch_request *request, graft_error *error);
 
 /** Reserve places for `most` more vertices; and add a vertex, unless it is there already. */
-int32_t gr_making_reserve(const struct gr_making *making, int64_t most, graft_error *error);
-void    gr_making_add(const struct gr_making *making, int64_t v);
+int32_t gr_sample_making_reserve(const struct gr_making *making, int64_t most, graft_error *error);
+void    gr_sample_making_add(const struct gr_making *making, int64_t v);
 /** Allocate memory for `rows` rows of a layer, for its n_edges edges, and for their weights. \return OK; ERR_NOMEM. */
-int32_t gr_making_reserve_rows(const struct gr_making *making, struct gr_sampled_layer *layer, int64_t rows,
-                               graft_error *error);
-int32_t gr_making_reserve_edges(const struct gr_making *making, struct gr_sampled_layer *layer, graft_error *error);
-int32_t gr_making_reserve_weights(const struct gr_making *making, struct gr_sampled_layer *layer, graft_error *error);
+int32_t gr_sample_making_reserve_rows(const struct gr_making *making, struct gr_sampled_layer *layer, int64_t rows,
+                                      graft_error *error);
+int32_t gr_sample_making_reserve_edges(const struct gr_making *making, struct gr_sampled_layer *layer,
+                                       graft_error *error);
+int32_t gr_sample_making_reserve_weights(const struct gr_making *making, struct gr_sampled_layer *layer,
+                                         graft_error *error);
 /** Grow an array to at least `wanted` elements of `bytes` bytes; the first `kept` elements stay. \return OK;
  *  ERR_NOMEM. */
 int32_t gr_sample_grow(const graft_context *context, void **array, int64_t *capacity, int64_t wanted, int64_t kept,
@@ -91,11 +93,11 @@ int32_t gr_sample_grow_space(const graft_context *context, struct gr_draw_space 
                              graft_error *error);
 
 /** The key of the draws of a layer. */
-uint64_t gr_making_key(const struct gr_making *making, int32_t layer);
+uint64_t gr_sample_making_key(const struct gr_making *making, int32_t layer);
 /** Make layer l, whose destinations are all present vertices, with `fanout` in-neighbours of each. */
-int32_t  gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t fanout, graft_error *error);
+int32_t  gr_sample_making_draw_layer(const struct gr_making *making, int32_t l, int64_t fanout, graft_error *error);
 /** Make the only layer of a subgraph: all edges between the present vertices. */
-int32_t  gr_making_induce(const struct gr_making *making, graft_error *error);
+int32_t  gr_sample_making_induce(const struct gr_making *making, graft_error *error);
 
 /** Fisher and Yates' shuffle; 64 bits for each, so that its bias is below n / 2^64. */
 void                  gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key);

@@ -38,10 +38,10 @@ static void find_threshold(const struct gr_making *g, uint64_t draw, int64_t fan
     int64_t kept = 0;
 
     for (int64_t j = 0; j < c->count; j++) {
-        const uint64_t name = gr_draw_name(g->request->rule, g->batch->vertex[c->first + j]);
+        const uint64_t name = gr_sample_draw_name(g->request->rule, g->batch->vertex[c->first + j]);
 
-        c->key[j] = gr_draw_unit(draw, name) / c->q[j];
-        gr_draw_keep_smallest(heap, entry, &kept, fanout + 1, c->key[j], j);
+        c->key[j] = gr_sample_draw_unit(draw, name) / c->q[j];
+        gr_sample_draw_keep_smallest(heap, entry, &kept, fanout + 1, c->key[j], j);
     }
     c->threshold = heap[0];
 }
@@ -53,7 +53,7 @@ static void number_drawn(const struct gr_making *g, struct candidates *c)
     int64_t             *vertex = g->batch->vertex, next = c->first;
 
     for (int64_t j = 0; j < c->count; j++) {
-        const int64_t v = vertex[c->first + j], at = gr_numbering_slot(numbering, (int32_t)v);
+        const int64_t v = vertex[c->first + j], at = gr_sample_numbering_slot(numbering, (int32_t)v);
 
         c->number[j] = c->key[j] < c->threshold ? next : -1;
         atomic_store_explicit(&numbering->number[at], c->number[j] < 0 ? GR_NO_NUMBER : (int32_t)next,
@@ -92,8 +92,8 @@ static int32_t draw_vertices(const struct gr_making *g, int32_t l, graft_error *
     const int64_t            fanout = g->request->fanout[l];
     struct candidates        c = { .first = g->batch->n_vertices };
 
-    GR_TRY(gr_making_draw_layer(g, l, GR_ALL_NEIGHBOURS, error));
-    GR_TRY(gr_making_reserve_weights(g, layer, error));
+    GR_TRY(gr_sample_making_draw_layer(g, l, GR_ALL_NEIGHBOURS, error));
+    GR_TRY(gr_sample_making_reserve_weights(g, layer, error));
     c.count = g->batch->n_vertices - c.first;
     if (fanout == GR_ALL_NEIGHBOURS || c.count <= fanout) {
         for (int64_t e = 0; e < layer->n_edges; e++) layer->weight[e] = 1;
@@ -104,7 +104,7 @@ static int32_t draw_vertices(const struct gr_making *g, int32_t l, graft_error *
     c.key = c.q + c.count;
     c.number = space->entry;
     find_importance(layer, &c);
-    find_threshold(g, gr_making_key(g, l), fanout, &c, c.key + c.count, space->entry);
+    find_threshold(g, gr_sample_making_key(g, l), fanout, &c, c.key + c.count, space->entry);
     number_drawn(g, &c);
     keep_edges(layer, &c);
     layer->n_src = g->batch->n_vertices;

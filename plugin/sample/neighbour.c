@@ -31,7 +31,7 @@ static void count_draws(void *arg, int64_t chunk, int64_t begin, int64_t end)
     (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         if (i + LOOK_AHEAD < end) __builtin_prefetch(&rule->graph->row_ptr[vertex[i + LOOK_AHEAD]]);
-        d->layer->row_ptr[i + 1] = gr_draw_count(rule, d->fanout, vertex[i]);
+        d->layer->row_ptr[i + 1] = gr_sample_draw_count(rule, d->fanout, vertex[i]);
     }
 }
 
@@ -75,10 +75,10 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
         int64_t *entry = layer->entry + layer->row_ptr[i];
 
         if (i + LOOK_AHEAD < end) __builtin_prefetch(&rule->graph->row_ptr[d->batch->vertex[i + LOOK_AHEAD]]);
-        gr_draw_entries(rule, space, d->key, d->fanout, d->batch->vertex[i], entry);
+        gr_sample_draw_entries(rule, space, d->key, d->fanout, d->batch->vertex[i], entry);
     }
     for (int64_t e = first; rule->shift != NULL && e < layer->row_ptr[end]; e++)
-        layer->entry[e] = gr_draw_shifted(rule, layer->entry[e]);
+        layer->entry[e] = gr_sample_draw_shifted(rule, layer->entry[e]);
     read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 
@@ -129,11 +129,11 @@ static void number_by_table(struct drawing *d)
         int32_t       there;
 
         if (e + LOOK_AHEAD < n_edges) {
-            at = gr_numbering_home(numbering, layer->col[e + LOOK_AHEAD]);
+            at = gr_sample_numbering_home(numbering, layer->col[e + LOOK_AHEAD]);
             __builtin_prefetch((const void *)&numbering->key[at], 1);
             __builtin_prefetch((const void *)&numbering->number[at], 1);
         }
-        at = gr_numbering_slot_alone(numbering, v);
+        at = gr_sample_numbering_slot_alone(numbering, v);
         there = atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
         layer->col[e] = there == GR_NO_NUMBER ? next : there;
         atomic_store_explicit(&numbering->number[at], layer->col[e], memory_order_relaxed);
@@ -153,7 +153,7 @@ static _Atomic int32_t *place_of(const struct drawing *d, int64_t e)
 {
     struct gr_numbering *numbering = &d->work->numbering;
 
-    return &numbering->number[gr_numbering_slot(numbering, d->layer->col[e])];
+    return &numbering->number[gr_sample_numbering_slot(numbering, d->layer->col[e])];
 }
 
 static int is_first(const struct drawing *d, int64_t e)
@@ -232,28 +232,28 @@ static int32_t count_layer(struct drawing *d, graft_error *error)
 {
     struct gr_sampled_layer *layer = d->layer;
     const int64_t            n_dst = d->batch->n_vertices;
-    const int                each = gr_draw_needs_degrees(d->rule);
-    int64_t                  needs = each ? 0 : gr_draw_needs(d->rule, d->fanout, 0);
+    const int                each = gr_sample_draw_needs_degrees(d->rule);
+    int64_t                  needs = each ? 0 : gr_sample_draw_needs(d->rule, d->fanout, 0);
 
     layer->n_dst = n_dst;
-    GR_TRY(gr_making_reserve_rows(d->making, layer, n_dst, error));
+    GR_TRY(gr_sample_making_reserve_rows(d->making, layer, n_dst, error));
     layer->row_ptr[0] = 0;
     gr_parallel_chunks(d->team, 16 * n_dst, n_dst, ROWS_OF_CHUNK, count_draws, d);
     for (int64_t i = 0; i < n_dst; i++) {
-        const int64_t mine = each ? gr_draw_needs(d->rule, d->fanout, d->batch->vertex[i]) : 0;
+        const int64_t mine = each ? gr_sample_draw_needs(d->rule, d->fanout, d->batch->vertex[i]) : 0;
 
         layer->row_ptr[i + 1] += layer->row_ptr[i];
         needs = mine > needs ? mine : needs;
     }
     layer->n_edges = layer->row_ptr[n_dst];
-    GR_TRY(gr_making_reserve_edges(d->making, layer, error));
-    GR_TRY(gr_making_reserve(d->making, layer->n_edges + 1, error));
+    GR_TRY(gr_sample_making_reserve_edges(d->making, layer, error));
+    GR_TRY(gr_sample_making_reserve(d->making, layer->n_edges + 1, error));
     for (int t = 0; t < d->work->threads; t++)
         GR_TRY(gr_sample_grow_space(d->making->context, &d->work->space[t], needs, error));
     return GRAFT_OK;
 }
 
-int32_t gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t fanout, graft_error *error)
+int32_t gr_sample_making_draw_layer(const struct gr_making *making, int32_t l, int64_t fanout, graft_error *error)
 {
     struct drawing d = { .making = making,
                          .rule = making->request->rule,
@@ -261,7 +261,7 @@ int32_t gr_making_draw_layer(const struct gr_making *making, int32_t l, int64_t 
                          .layer = &making->batch->layers[l],
                          .work = making->work,
                          .fanout = fanout,
-                         .key = gr_making_key(making, l),
+                         .key = gr_sample_making_key(making, l),
                          .team = { .threads = making->work->threads } };
 
     GR_TRY(count_layer(&d, error));
@@ -280,7 +280,7 @@ static int32_t draw_neighbours(const struct gr_making *making, graft_error *erro
     int32_t                        rc = GRAFT_OK;
 
     for (int32_t l = request->n_layers - 1; l >= 0; l--) {
-        if (rc == GRAFT_OK) rc = gr_making_draw_layer(making, l, request->fanout[l], error);
+        if (rc == GRAFT_OK) rc = gr_sample_making_draw_layer(making, l, request->fanout[l], error);
         if (extension != NULL && l > extension->first) rc = extension->extend(extension->arg, making, l, rc, error);
         GR_TRY_DONE(rc);
     }
@@ -306,5 +306,5 @@ int32_t gr_sample_all(const graft_context *context, struct gr_batch *batch, stru
                                               .seeds = seeds,
                                               .n_seeds = n_seeds };
 
-    return gr_batch_make(context, batch, work, &request, error);
+    return gr_sample_batch_make(context, batch, work, &request, error);
 }

@@ -27,12 +27,12 @@ static int32_t make_slots(const graft_context *context, struct gr_numbering *mad
     GR_TRY_DONE(GR_NEW(context, made->key, made->slots, error));
     for (int64_t i = 0; i < made->slots; i++) atomic_init(&made->key[i], -1);
 done:
-    if (rc < 0) gr_numbering_fini(context, made);
+    if (rc < 0) gr_sample_numbering_fini(context, made);
     return rc;
 }
 
-int32_t gr_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
-                             graft_error *error)
+int32_t gr_sample_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
+                                    graft_error *error)
 {
     struct gr_numbering made = { .n = numbering->n };
     int                 hashed;
@@ -46,15 +46,15 @@ int32_t gr_numbering_reserve(const graft_context *context, struct gr_numbering *
         const int32_t v = atomic_load_explicit(&numbering->key[i], memory_order_relaxed);
 
         if (v == -1) continue;
-        atomic_store_explicit(&made.number[gr_numbering_slot(&made, v)],
+        atomic_store_explicit(&made.number[gr_sample_numbering_slot(&made, v)],
                               atomic_load_explicit(&numbering->number[i], memory_order_relaxed), memory_order_relaxed);
     }
-    gr_numbering_fini(context, numbering);
+    gr_sample_numbering_fini(context, numbering);
     *numbering = made;
     return GRAFT_OK;
 }
 
-void gr_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count)
+void gr_sample_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count)
 {
     if (numbering->key == NULL) {
         for (int64_t i = 0; i < count; i++)
@@ -67,7 +67,7 @@ void gr_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, i
     }
 }
 
-void gr_numbering_fini(const graft_context *context, struct gr_numbering *numbering)
+void gr_sample_numbering_fini(const graft_context *context, struct gr_numbering *numbering)
 {
     gr_free(context, (void *)numbering->key);
     gr_free(context, (void *)numbering->number);
@@ -75,7 +75,7 @@ void gr_numbering_fini(const graft_context *context, struct gr_numbering *number
     numbering->slots = 0;
 }
 
-int64_t gr_numbering_bytes(const struct gr_numbering *numbering)
+int64_t gr_sample_numbering_bytes(const struct gr_numbering *numbering)
 {
-    return gr_bytes((const void *)numbering->key) + gr_bytes((const void *)numbering->number);
+    return gr_memory_bytes((const void *)numbering->key) + gr_memory_bytes((const void *)numbering->number);
 }

@@ -19,24 +19,24 @@ struct gr_numbering {
 enum { GR_NO_NUMBER = INT32_MIN };
 
 /** Make places for `most` vertices, and keep present numbers. \return OK; ERR_NOMEM: nothing has changed. */
-int32_t gr_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
-                             graft_error *error);
+int32_t gr_sample_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
+                                    graft_error *error);
 /** Forget the numbers of these vertices, which must be all vertices that have been looked up. */
-void    gr_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count);
-void    gr_numbering_fini(const graft_context *context, struct gr_numbering *numbering);
-int64_t gr_numbering_bytes(const struct gr_numbering *numbering);
+void    gr_sample_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count);
+void    gr_sample_numbering_fini(const graft_context *context, struct gr_numbering *numbering);
+int64_t gr_sample_numbering_bytes(const struct gr_numbering *numbering);
 
-static inline int64_t gr_numbering_home(const struct gr_numbering *numbering, int32_t v)
+static inline int64_t gr_sample_numbering_home(const struct gr_numbering *numbering, int32_t v)
 {
     return (int64_t)(((uint64_t)(uint32_t)v * 0x9E3779B97F4A7C15u) >> 20) & (numbering->slots - 1);
 }
 
-static inline int64_t gr_numbering_slot(struct gr_numbering *numbering, int32_t v)
+static inline int64_t gr_sample_numbering_slot(struct gr_numbering *numbering, int32_t v)
 {
     int64_t at;
 
     if (numbering->key == NULL) return v;
-    for (at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+    for (at = gr_sample_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
         int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
 
         if (there == v) return at;
@@ -47,10 +47,10 @@ static inline int64_t gr_numbering_slot(struct gr_numbering *numbering, int32_t 
     }
 }
 
-/** As gr_numbering_slot(), for a table that no other thread accesses. */
-static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, int32_t v)
+/** As gr_sample_numbering_slot(), for a table that no other thread accesses. */
+static inline int64_t gr_sample_numbering_slot_alone(struct gr_numbering *numbering, int32_t v)
 {
-    for (int64_t at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+    for (int64_t at = gr_sample_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
         const int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
 
         if (there == -1) atomic_store_explicit(&numbering->key[at], v, memory_order_relaxed);
@@ -59,12 +59,12 @@ static inline int64_t gr_numbering_slot_alone(struct gr_numbering *numbering, in
 }
 
 /** The number of a vertex, or GR_NO_NUMBER. Absent vertices get no place. */
-static inline int32_t gr_numbering_find(const struct gr_numbering *numbering, int32_t v)
+static inline int32_t gr_sample_numbering_find(const struct gr_numbering *numbering, int32_t v)
 {
     int64_t at = v;
 
     if (numbering->key == NULL) return atomic_load_explicit(&numbering->number[at], memory_order_relaxed);
-    for (at = gr_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
+    for (at = gr_sample_numbering_home(numbering, v);; at = (at + 1) & (numbering->slots - 1)) {
         const int32_t there = atomic_load_explicit(&numbering->key[at], memory_order_relaxed);
 
         if (there == v) return atomic_load_explicit(&numbering->number[at], memory_order_relaxed);

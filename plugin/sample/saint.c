@@ -46,7 +46,7 @@ static void walk(const struct saint *s, const struct gr_making *g, uint64_t key,
 
         for (int64_t step = 0; step < s->walk; step++) {
             v = step_from(s->graph, v, key, request->seeds[i], step);
-            if (adds_seeds == (s->is_seed[v / 8] >> v % 8 & 1)) gr_making_add(g, v);
+            if (adds_seeds == (s->is_seed[v / 8] >> v % 8 & 1)) gr_sample_making_add(g, v);
         }
     }
 }
@@ -56,8 +56,8 @@ static int32_t add_walks(const struct gr_making *g, graft_error *error)
     const struct saint            *s = g->request->state;
     const struct gr_batch_request *request = g->request;
     const int64_t  most = request->n_seeds < s->graph->n_rows / s->walk ? request->n_seeds * s->walk : s->graph->n_rows;
-    const uint64_t key = gr_making_key(g, 0);
-    const int32_t  rc = gr_making_reserve(g, most, error);
+    const uint64_t key = gr_sample_making_key(g, 0);
+    const int32_t  rc = gr_sample_making_reserve(g, most, error);
 
     if (rc < 0) return rc;
     walk(s, g, key, 1);
@@ -77,7 +77,7 @@ static int32_t weigh_saint(const struct gr_making *g, graft_error *error)
     struct gr_batch         *batch = g->batch;
     struct gr_sampled_layer *layer = &batch->layers[0];
 
-    GR_TRY(gr_making_reserve_weights(g, layer, error));
+    GR_TRY(gr_sample_making_reserve_weights(g, layer, error));
     GR_TRY(gr_sample_grow(g->context, (void **)&batch->weight, &batch->weights, batch->n_vertices, 0,
                           sizeof *batch->weight, error));
     batch->weighs_edges = batch->weighs_seeds = 1;
@@ -96,7 +96,7 @@ static int32_t make_saint(const struct gr_making *g, graft_error *error)
     const int has_weights = g->request->epoch >= 0 && g->request->index >= 0;
 
     GR_TRY(add_walks(g, error));
-    GR_TRY(gr_making_induce(g, error));
+    GR_TRY(gr_sample_making_induce(g, error));
     if (has_weights) return weigh_saint(g, error);
     return GRAFT_OK;
 }
@@ -143,11 +143,11 @@ static void count_one(void *arg, int64_t b, int64_t begin, int64_t end)
                                               .n_seeds =
                                                   gr_sample_deal(source->n_seeds, source->n_batches, b + 1) - first };
     graft_error                   error = { .size = sizeof error };
-    int32_t                       rc = gr_check_cancel(source->context, &error);
+    int32_t                       rc = gr_context_check_cancel(source->context, &error);
 
     (void)begin;
     (void)end;
-    if (rc == GRAFT_OK) rc = gr_batch_make(source->context, &c->batch[t], &c->work[t], &request, &error);
+    if (rc == GRAFT_OK) rc = gr_sample_batch_make(source->context, &c->batch[t], &c->work[t], &request, &error);
     if (rc < 0) atomic_store(&c->failed, rc);
     else count_batch(c->saint, &c->batch[t]);
 }
@@ -162,7 +162,7 @@ static int32_t count_epoch(struct counting *c, graft_error *error)
     gr_sample_shuffle(c->seeds, source->n_seeds, gr_random_key(source->seed, GR_RANDOM_SHUFFLE, (uint64_t)c->epoch, 0));
     gr_parallel_chunks(team, INT64_MAX, source->n_batches, 1, count_one, c);
     if (c->failed == GRAFT_OK) return GRAFT_OK;
-    if (c->failed == GRAFT_ERR_CANCELLED) return gr_check_cancel(source->context, error);
+    if (c->failed == GRAFT_ERR_CANCELLED) return gr_context_check_cancel(source->context, error);
     return gr_fail(error, GRAFT_ERR_NOMEM, "no memory for a subgraph that is drawn for option 'sampler'");
 }
 
@@ -171,7 +171,7 @@ static int32_t count_batches(const struct gr_kind_source *source, struct saint *
     graft_context *const context = source->context;
     const int64_t        epochs = (int64_t)gr_sample_options(context)->sampler.number[1];
     struct gr_pool       pool = { 0 };
-    struct counting      c = { .source = source, .saint = s, .threads = gr_pool_team(gr_threads(context, 0)) };
+    struct counting      c = { .source = source, .saint = s, .threads = gr_pool_team(gr_context_threads(context, 0)) };
     int32_t              rc = GRAFT_OK;
 
     GR_TRY_DONE(GR_POOL_NEW(context, &pool, c.batch, c.threads, error));
@@ -183,7 +183,7 @@ static int32_t count_batches(const struct gr_kind_source *source, struct saint *
     s->n_drawn = epochs * source->n_batches;
 done:
     for (int t = 0; c.work != NULL && t < c.threads; t++) {
-        gr_batch_fini(context, &c.batch[t]);
+        gr_sample_batch_fini(context, &c.batch[t]);
         gr_sample_work_fini(context, &c.work[t]);
     }
     gr_pool_fini(context, &pool);

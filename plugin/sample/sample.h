@@ -16,8 +16,8 @@ enum { GR_SAMPLE_LAYERS_MAX = 64, GR_ALL_NEIGHBOURS = -1 };
 
 struct gr_making;
 
-/** Adds destinations to the layer below, which other ranks need; see gr_making_add(). It is collective: each rank
- *  calls it once for each layer above the first, with its status, an earlier error or GRAFT_OK. */
+/** Adds destinations to the layer below, which other ranks need; see gr_sample_making_add(). It is collective: each
+ *  rank calls it once for each layer above the first, with its status, an earlier error or GRAFT_OK. */
 struct gr_extension {
     int32_t (*extend)(void *arg, const struct gr_making *making, int32_t layer, int32_t rc, graft_error *error);
     void   *arg;
@@ -51,7 +51,7 @@ struct gr_batch {
 
 /** Layer l of a batch, without weights if the batch has none. The last layer of a subgraph has the rows of the seeds,
  *  which are its first rows. */
-static inline struct gr_sampled_layer gr_batch_layer(const struct gr_batch *batch, int32_t l)
+static inline struct gr_sampled_layer gr_sample_batch_layer(const struct gr_batch *batch, int32_t l)
 {
     struct gr_sampled_layer layer = batch->layers[batch->is_subgraph ? 0 : l];
 
@@ -63,10 +63,10 @@ static inline struct gr_sampled_layer gr_batch_layer(const struct gr_batch *batc
     return layer;
 }
 
-void    gr_batch_fini(const graft_context *context, struct gr_batch *batch);
-int64_t gr_batch_bytes(const struct gr_batch *batch);
+void    gr_sample_batch_fini(const graft_context *context, struct gr_batch *batch);
+int64_t gr_sample_batch_bytes(const struct gr_batch *batch);
 /** Edges of all blocks. */
-int64_t gr_batch_edges(const struct gr_batch *batch);
+int64_t gr_sample_batch_edges(const struct gr_batch *batch);
 
 /** The work space for making a batch, beside the memory of the batch. */
 struct gr_sample_work {
@@ -82,7 +82,7 @@ int32_t gr_sample_work_init(const graft_context *context, struct gr_sample_work 
 void    gr_sample_work_fini(const graft_context *context, struct gr_sample_work *work);
 int64_t gr_sample_work_bytes(const struct gr_sample_work *work);
 
-/** Make a batch of one layer: the seeds, and all their in-neighbours. \return As gr_batch_make(). */
+/** Make a batch of one layer: the seeds, and all their in-neighbours. \return As gr_sample_batch_make(). */
 int32_t gr_sample_all(const graft_context *context, struct gr_batch *batch, struct gr_sample_work *work,
                       const graft_csr *graph, const int64_t *seeds, int64_t n_seeds, graft_error *error);
 

@@ -86,7 +86,7 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     s->request.n_layers = source->n_layers;
     for (int32_t l = 0; l < source->n_layers && source->fanout != NULL; l++) s->request.fanout[l] = source->fanout[l];
     if (source->fanout != NULL || !s->request.kind->has_fanout) return GRAFT_OK;
-    return gr_widths_spread(list, s->request.n_layers, "option 'fanout'", "layers", s->request.fanout, error);
+    return gr_option_spread_widths(list, s->request.n_layers, "option 'fanout'", "layers", s->request.fanout, error);
 }
 
 /* The size and the number of batches; parts of a partition may be fewer than batches. */
@@ -96,7 +96,9 @@ static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source
     struct deal                    *d = &s->deal;
     const int64_t                   n = d->n_seeds;
 
-    s->queue.n_slots = source->extension != NULL ? 1 : options->ahead > 0 ? options->ahead : gr_threads(s->context, 0);
+    s->queue.n_slots = source->extension != NULL ? 1
+                       : options->ahead > 0      ? options->ahead
+                                                 : gr_context_threads(s->context, 0);
     d->is_even = source->n_batches > 0 || s->kind->deals_evenly;
     d->n_batches = source->n_batches;
     if (source->n_batches > 0) return GRAFT_OK;
@@ -218,7 +220,7 @@ static void choose_kind(graft_sampler *s, const struct gr_sampler_source *source
         s->rule.replace = options->replace != 0;
     }
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
-        s->rule.draw_rows = gr_draw_rows_for(gr_processor_isa());
+        s->rule.draw_rows = gr_sample_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;
 }
 
@@ -259,7 +261,7 @@ void gr_sampler_destroy(graft_sampler *s)
 {
     if (s == NULL) return;
     for (int64_t i = 0; s->queue.slots != NULL && i < s->queue.n_slots; i++)
-        gr_batch_fini(s->context, &s->queue.slots[i].batch);
+        gr_sample_batch_fini(s->context, &s->queue.slots[i].batch);
     while (s->queue.idle != NULL) {
         struct work_item *item = s->queue.idle;
 
@@ -268,7 +270,7 @@ void gr_sampler_destroy(graft_sampler *s)
         gr_free(s->context, item);
     }
     gr_sample_work_fini(s->context, &s->team_work);
-    gr_batch_fini(s->context, &s->single);
+    gr_sample_batch_fini(s->context, &s->single);
     gr_pool_fini(s->context, &s->pool);
     pthread_cond_destroy(&s->queue.done);
     pthread_mutex_destroy(&s->queue.lock);
@@ -397,7 +399,7 @@ static int32_t make_claimed_batch(graft_sampler *s, int64_t batch, struct gr_sam
     request.index = batch;
     request.seeds = s->deal.shuffled + first[0];
     request.n_seeds = first[1] - first[0];
-    if (rc == GRAFT_OK) rc = gr_batch_make(s->context, &slot_of_batch(s, batch)->batch, work, &request, error);
+    if (rc == GRAFT_OK) rc = gr_sample_batch_make(s->context, &slot_of_batch(s, batch)->batch, work, &request, error);
     release_claimed(s, batch, rc);
     return rc;
 }
@@ -415,7 +417,7 @@ static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
 
 int32_t gr_sampler_prepare(graft_sampler *s, graft_error *error)
 {
-    const int threads = gr_threads(s->context, 0);
+    const int threads = gr_context_threads(s->context, 0);
 
     if (s->team_work.space != NULL && s->team_work.threads == threads) return GRAFT_OK;
     gr_sample_work_fini(s->context, &s->team_work);
@@ -468,7 +470,7 @@ static void make_claimed(graft_sampler *s, int64_t begin, int64_t count, int thr
 
 int32_t gr_sampler_next(graft_sampler *s, graft_error *error)
 {
-    const int    threads = gr_threads(s->context, 0);
+    const int    threads = gr_context_threads(s->context, 0);
     struct slot *slot;
     int64_t      begin, count = 0;
     int32_t      rc = GRAFT_OK;
@@ -525,7 +527,7 @@ int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int
     request.n_seeds = n;
     if (all) request.kind = &gr_sample_neighbour;
     for (int32_t l = 0; all && l < request.n_layers; l++) request.fanout[l] = GR_ALL_NEIGHBOURS;
-    rc = gr_batch_make(s->context, &s->single, &s->team_work, &request, error);
+    rc = gr_sample_batch_make(s->context, &s->single, &s->team_work, &request, error);
     if (rc == GRAFT_OK) s->given = &s->single;
     return rc;
 }
@@ -539,11 +541,11 @@ const struct gr_batch *gr_sampler_batch(const graft_sampler *s)
 
 int64_t gr_sampler_bytes(graft_sampler *s)
 {
-    int64_t bytes = s->pool.bytes + gr_batch_bytes(&s->single) + gr_sample_work_bytes(&s->team_work);
+    int64_t bytes = s->pool.bytes + gr_sample_batch_bytes(&s->single) + gr_sample_work_bytes(&s->team_work);
 
     pthread_mutex_lock(&s->queue.lock);
     for (int64_t i = 0; i < s->queue.n_slots; i++)
-        if (s->queue.slots[i].state != SLOT_CLAIMED) bytes += gr_batch_bytes(&s->queue.slots[i].batch);
+        if (s->queue.slots[i].state != SLOT_CLAIMED) bytes += gr_sample_batch_bytes(&s->queue.slots[i].batch);
     for (const struct work_item *item = s->queue.idle; item != NULL; item = item->next)
         bytes += gr_sample_work_bytes(&item->work);
     pthread_mutex_unlock(&s->queue.lock);

@@ -17,7 +17,7 @@ static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
         int64_t       count = 0;
 
         for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++)
-            count += gr_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e)) != GR_NO_NUMBER;
+            count += gr_sample_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e)) != GR_NO_NUMBER;
         g->batch->layers[0].row_ptr[i + 1] = count;
     }
 }
@@ -34,7 +34,7 @@ static void fill_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
         int64_t       at = layer->row_ptr[i];
 
         for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++) {
-            const int32_t number = gr_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e));
+            const int32_t number = gr_sample_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e));
 
             if (number == GR_NO_NUMBER) continue;
             layer->col[at] = number;
@@ -43,7 +43,7 @@ static void fill_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-int32_t gr_making_induce(const struct gr_making *g, graft_error *error)
+int32_t gr_sample_making_induce(const struct gr_making *g, graft_error *error)
 {
     struct gr_sampled_layer *layer = &g->batch->layers[0];
     const graft_csr         *graph = g->request->rule->graph;
@@ -53,7 +53,7 @@ int32_t gr_making_induce(const struct gr_making *g, graft_error *error)
 
     g->batch->is_subgraph = 1;
     layer->n_dst = layer->n_src = n;
-    GR_TRY(gr_making_reserve_rows(g, layer, n, error));
+    GR_TRY(gr_sample_making_reserve_rows(g, layer, n, error));
     for (int64_t i = 0; i < n; i++) {
         const int64_t v = g->batch->vertex[i];
         scanned += graph->row_ptr[v + 1] - graph->row_ptr[v];
@@ -62,7 +62,7 @@ int32_t gr_making_induce(const struct gr_making *g, graft_error *error)
     gr_parallel_chunks(team, 8 * scanned, n, ROWS_OF_CHUNK, count_subgraph, (void *)(uintptr_t)g);
     for (int64_t i = 0; i < n; i++) layer->row_ptr[i + 1] += layer->row_ptr[i];
     layer->n_edges = layer->row_ptr[n];
-    GR_TRY(gr_making_reserve_edges(g, layer, error));
+    GR_TRY(gr_sample_making_reserve_edges(g, layer, error));
     gr_parallel_chunks(team, 8 * scanned, n, ROWS_OF_CHUNK, fill_subgraph, (void *)(uintptr_t)g);
     return GRAFT_OK;
 }

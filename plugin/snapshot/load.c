@@ -24,15 +24,15 @@ struct loading {
 
 static int32_t progress_in(const struct gr_tensors *header)
 {
-    if (gr_tensors_find(header, "progress.batches") != NULL) return GR_PROGRESS_BATCHES;
-    return gr_tensors_find(header, "progress.batch") != NULL ? GR_PROGRESS_UNNAMED : GR_PROGRESS_WHOLE;
+    if (gr_io_tensors_find(header, "progress.batches") != NULL) return GR_PROGRESS_BATCHES;
+    return gr_io_tensors_find(header, "progress.batch") != NULL ? GR_PROGRESS_UNNAMED : GR_PROGRESS_WHOLE;
 }
 
 static int item_at(void *state, int32_t index, graft_state_item *item)
 {
     graft_error end = { .size = sizeof end };
 
-    return gr_state_item(state, index, item, &end) == GRAFT_OK;
+    return gr_train_state_item(state, index, item, &end) == GRAFT_OK;
 }
 
 struct gr_state_items gr_snapshot_items(struct gr_state *state)
@@ -47,7 +47,7 @@ static int32_t check_tensors(const struct loading *l, graft_error *error)
     const struct gr_state_items items = gr_snapshot_items(&state);
 
     state.n_progress = l->model->n_progress = progress_in(&l->model->header);
-    return gr_state_file_check(&items, &l->from.file, &l->model->header, error);
+    return gr_io_state_file_check(&items, &l->from.file, &l->model->header, error);
 }
 
 /* Whether a tensor, the first of its name, holds rows of earlier batches. Only a trainer can check their values. */
@@ -55,8 +55,8 @@ static int is_table(const struct gr_tensors *header, const struct gr_tensor *t)
 {
     const graft_state_item item = { .name = t->name };
 
-    return gr_state_is_table(&item) && t->dtype == GRAFT_I64 && t->n_dims == 1 &&
-           strlen(t->name) < sizeof((struct gr_state_table *)NULL)->name && gr_tensors_find(header, t->name) == t;
+    return gr_train_state_is_table(&item) && t->dtype == GRAFT_I64 && t->n_dims == 1 &&
+           strlen(t->name) < sizeof((struct gr_state_table *)NULL)->name && gr_io_tensors_find(header, t->name) == t;
 }
 
 static int32_t list_tables(graft_model *m, graft_error *error)
@@ -95,7 +95,7 @@ static void *array_of(const graft_model *m, const char *name, graft_state_item *
     const struct gr_state state = gr_snapshot_state(m);
     graft_error           end = { .size = sizeof end };
 
-    for (int32_t i = 0; gr_state_item(&state, i, item, &end) == GRAFT_OK; i++)
+    for (int32_t i = 0; gr_train_state_item(&state, i, item, &end) == GRAFT_OK; i++)
         if (strcmp(item->name, name) == 0) return (void *)(uintptr_t)item->data;
     GR_ASSERT(0); /* check_tensors() has found it */
     return NULL;
@@ -111,12 +111,13 @@ static int32_t read_arrays(struct loading *l, graft_error *error)
     for (int32_t i = 0; i < header->n_tensors; i++) {
         const struct gr_tensor *t = &header->tensors[i];
 
-        GR_TRY(gr_tensor_file_read(&l->from.file, header, l->from.data, t, array_of(l->model, t->name, &item), error));
-        if (gr_state_check(&l->model->model, &item, &reason) < 0)
+        GR_TRY(
+            gr_io_tensor_file_read(&l->from.file, header, l->from.data, t, array_of(l->model, t->name, &item), error));
+        if (gr_train_state_check(&l->model->model, &item, &reason) < 0)
             return gr_fail(error, GRAFT_ERR_FORMAT, "'%s', from byte %lld on: %s", l->from.file.name,
                            (long long)(l->from.data + t->begin), reason.message);
     }
-    if (gr_tensors_value(header, GR_CHECKSUM_OF_TENSORS) == NULL)
+    if (gr_io_tensors_value(header, GR_CHECKSUM_OF_TENSORS) == NULL)
         gr_log(l->context, GRAFT_LOG_WARNING, "'%s' has no checksums: damage of its weights is not noticed",
                l->from.file.name);
     return GRAFT_OK;
@@ -128,8 +129,8 @@ static int32_t share_arrays(const struct loading *l, graft_error *error)
     graft_state_item      item = { .size = sizeof item };
     graft_error           end = { .size = sizeof end };
 
-    for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
-        if (!gr_state_is_table(&item))
+    for (int32_t i = 0; gr_train_state_item(&state, i, &item, &end) == GRAFT_OK; i++)
+        if (!gr_train_state_is_table(&item))
             GR_TRY(
                 gr_comm_broadcast(l->comm, 0, (void *)(uintptr_t)item.data, (uint64_t)gr_nn_item_bytes(&item), error));
     return GRAFT_OK;
@@ -141,7 +142,7 @@ static int32_t load_file(graft_context *context, struct gr_comm *comm, const cha
     struct loading l = { .context = context, .comm = comm };
     int32_t        rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_tensor_file_open(context, comm, path, &l.from, error));
+    GR_TRY_DONE(gr_io_tensor_file_open(context, comm, path, &l.from, error));
     GR_TRY_DONE(gr_comm_agree(comm, describe_loaded(&l, error), error));
     if (comm->rank == 0) rc = read_arrays(&l, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
@@ -153,7 +154,7 @@ static int32_t load_file(graft_context *context, struct gr_comm *comm, const cha
     *model = l.model;
     l.model = NULL;
 done:
-    gr_tensor_file_close(&l.from);
+    gr_io_tensor_file_close(&l.from);
     gr_snapshot_destroy(l.model);
     return rc;
 }

@@ -11,7 +11,7 @@
 /* Whether the best weights are used: a model may have only the last weights. */
 static int uses_best(const graft_model *m, int32_t weights)
 {
-    return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_progress_has_best(&m->progress);
+    return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_train_progress_has_best(&m->progress);
 }
 
 /* The tables of options whose values belong to a model. */
@@ -180,7 +180,7 @@ static int32_t run_prediction(struct prediction_setup *p, const graft_model *m, 
     GR_TRY(gr_strategy_agree(s->run.strategy, gr_setup_check_outputs(s, &p->outputs, error), error));
     rc = gr_setup_forward(s, error);
     if (rc == GRAFT_OK) rc = gr_setup_give(s, &p->outputs, error);
-    return gr_ranks_fail(s, rc, error);
+    return gr_setup_ranks_fail(s, rc, error);
 }
 
 int32_t gr_snapshot_predict(graft_model *m, int32_t found, const graft_prediction *asked, graft_error *error)

@@ -14,9 +14,9 @@ int gr_snapshot_is_whole(graft_context *context, const char *path)
     struct gr_tensors header = { 0 };
     graft_error       error = { .size = sizeof error };
     const int32_t     opened = gr_file_open(&file, AT_FDCWD, path, "", &error);
-    const int         whole = opened == GRAFT_OK && gr_tensor_file_header(context, &file, &header, &error) == GRAFT_OK;
+    const int whole = opened == GRAFT_OK && gr_io_tensor_file_header(context, &file, &header, &error) == GRAFT_OK;
 
-    gr_tensors_fini(&header);
+    gr_io_tensors_fini(&header);
     gr_file_close(&file);
     return whole;
 }
@@ -32,9 +32,9 @@ int32_t gr_snapshot_save(graft_model *m, const char *path, graft_error *error)
 
     if (snprintf(previous, sizeof previous, "%s" GR_SNAPSHOT_PREVIOUS, path) >= (int)sizeof previous)
         return gr_output_failed(path, ENAMETOOLONG, error);
-    GR_TRY_DONE(gr_state_file_list(m->context, &items, 0, &data, &count, error));
+    GR_TRY_DONE(gr_io_state_file_list(m->context, &items, 0, &data, &count, error));
     GR_TRY_DONE(
-        gr_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
+        gr_io_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
     rc = gr_output_end(&output, gr_snapshot_is_whole(m->context, path) ? previous : NULL, error);
 done:
     gr_output_abort(&output);

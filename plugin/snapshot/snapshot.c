@@ -80,7 +80,7 @@ static void add_options(struct texts *t, const graft_trainer *trainer)
 static void add_all(struct texts *t, const graft_trainer *trainer, int32_t what)
 {
     const struct gr_progress *p = &trainer->progress;
-    const int                 best = what == GRAFT_MODEL_BEST && gr_progress_has_best(p);
+    const int                 best = what == GRAFT_MODEL_BEST && gr_train_progress_has_best(p);
 
     add_pair(t, "", "format", GRAFT_MODEL_ID);
     add_pair(t, "", "content", what == GRAFT_MODEL_STATE ? "state" : "weights");
@@ -115,7 +115,7 @@ static int32_t make_texts(const graft_trainer *trainer, int32_t what, struct gr_
 static int32_t read_count(const struct gr_tensors *header, const char *shown, const char *key, int64_t least,
                           int64_t *count, graft_error *error)
 {
-    const char *text = gr_tensors_value(header, key);
+    const char *text = gr_io_tensors_value(header, key);
 
     *count = 0;
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
@@ -125,14 +125,14 @@ static int32_t read_count(const struct gr_tensors *header, const char *shown, co
     }
     if (text != NULL && *text != '\0' && *count >= least) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': '%s' in the metadata is '%.32s', expected a count", shown, key,
-                   gr_tensors_value(header, key) != NULL ? gr_tensors_value(header, key) : "missing");
+                   gr_io_tensors_value(header, key) != NULL ? gr_io_tensors_value(header, key) : "missing");
 }
 
 static int32_t read_option(const struct gr_tensors *header, const char *shown, const struct gr_tensor_pair *pair,
                            struct gr_options *options, graft_error *error)
 {
-    const char                 *key = pair->key + strlen(MODEL_PREFIX), *release = gr_tensors_value(header, "release");
-    const struct gr_option_row *row = gr_option_find(options, key);
+    const char *key = pair->key + strlen(MODEL_PREFIX), *release = gr_io_tensors_value(header, "release");
+    const struct gr_option_row     *row = gr_option_find(options, key);
     const struct gr_removed_option *removed = gr_option_removed(options, key);
 
     if (removed != NULL && gr_option_is_harmless(removed, pair->value)) return GRAFT_OK;
@@ -175,8 +175,8 @@ static int32_t read_edge_count(const graft_model *m, const char *shown, graft_de
 static int32_t describe_model(graft_model *m, const char *shown, graft_error *error)
 {
     const struct gr_tensors *header = &m->header;
-    const char              *format = gr_tensors_value(header, "format");
-    const char              *content = gr_tensors_value(header, "content");
+    const char              *format = gr_io_tensors_value(header, "format");
+    const char              *content = gr_io_tensors_value(header, "content");
     graft_dense              edge_features = { .size = sizeof edge_features };
     graft_dataset            shape = { .size = sizeof shape, .n_vertices = 1, .edge_features = &edge_features };
     graft_error              reason = { .size = sizeof reason };
@@ -200,7 +200,7 @@ static int32_t describe_model(graft_model *m, const char *shown, graft_error *er
     if (shape.n_features > INT32_MAX || shape.n_classes > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %lld features and %lld classes are too many", shown,
                        (long long)shape.n_features, (long long)shape.n_classes);
-    if (gr_config_read(&m->options, &shape, &m->model.config, &reason) < 0)
+    if (gr_model_config_read(&m->options, &shape, &m->model.config, &reason) < 0)
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %s", shown, reason.message);
     return gr_model_describe(&m->model, &m->budget, error);
 }
@@ -230,7 +230,7 @@ void gr_snapshot_destroy(graft_model *m)
     if (m == NULL) return;
     gr_budget_fini(&m->budget);
     gr_options_fini(&m->options);
-    gr_tensors_fini(&m->header);
+    gr_io_tensors_fini(&m->header);
     gr_free(m->context, m);
 }
 
@@ -287,14 +287,14 @@ int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **m
     GR_TRY_DONE(gr_snapshot_describe(context, &header, "the trainer", &m, error));
     GR_TRY_DONE(gr_nn_allocate(&m->model.parameters, &m->budget, m->copies, error));
     if (what == GRAFT_MODEL_STATE) GR_TRY_DONE(copy_batch_tables(m, trainer, error));
-    copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_progress_has_best(&trainer->progress));
+    copy_weights(m, trainer, what == GRAFT_MODEL_BEST && gr_train_progress_has_best(&trainer->progress));
     m->n_progress = gr_trainer_state(trainer).n_progress;
     if (what == GRAFT_MODEL_STATE) m->progress = trainer->progress;
     *model = m;
     m = NULL;
 done:
     gr_snapshot_destroy(m);
-    gr_tensors_fini(&header);
+    gr_io_tensors_fini(&header);
     return rc;
 }
 
@@ -302,7 +302,7 @@ done:
 static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
 {
     const graft_context *context = trainer->setup.context;
-    const char          *then = gr_tensors_value(&m->header, "training.epochs");
+    const char          *then = gr_io_tensors_value(&m->header, "training.epochs");
     int64_t              epochs;
 
     if (then == NULL || m->copies != GR_STATE_COPIES ||
@@ -336,7 +336,7 @@ static int32_t check_same_options(const graft_model *m, const graft_trainer *tra
         if (!gr_option_parse(row, ours, &of_trainer)) continue;
         if (memcmp(gr_option_value(&m->options, row), &of_trainer, gr_option_bytes(row)) == 0) continue;
         snprintf(key, sizeof key, "%s%s", MODEL_PREFIX, row->key);
-        theirs = gr_tensors_value(&m->header, key);
+        theirs = gr_io_tensors_value(&m->header, key);
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "option '%s' of the model is %.40s%s, and the trainer has %.40s: the same weights would "
                        "compute something else",
@@ -380,8 +380,8 @@ static int takes_tables(const graft_model *m, graft_trainer *trainer)
     if (m->n_tables != batches->tables.count)
         rc = gr_fail(&reason, GRAFT_ERR_FORMAT, "there are %d arrays of them, expected %d", m->n_tables,
                      batches->tables.count);
-    for (int32_t i = 0; rc == GRAFT_OK && gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
-        if (!gr_state_is_table(&item)) continue;
+    for (int32_t i = 0; rc == GRAFT_OK && gr_train_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
+        if (!gr_train_state_is_table(&item)) continue;
         rc = gr_trainer_state_find(trainer, &item, &theirs, &reason);
         if (rc == GRAFT_OK && theirs.data == &batches->tables.layout)
             rc = gr_trainer_state_check(trainer, &item, &theirs, &reason);
@@ -398,9 +398,9 @@ static int32_t check_items(const struct gr_state *state, graft_trainer *trainer,
     graft_state_item item = { .size = sizeof item }, theirs = item;
     graft_error      end = { .size = sizeof end };
 
-    for (int32_t i = 0; gr_state_item(state, i, &item, &end) == GRAFT_OK; i++)
+    for (int32_t i = 0; gr_train_state_item(state, i, &item, &end) == GRAFT_OK; i++)
         if (gr_trainer_state_find(trainer, &item, &theirs, error) < 0 ||
-            (gr_state_is_table(&item) && gr_trainer_state_check(trainer, &item, &theirs, error) < 0))
+            (gr_train_state_is_table(&item) && gr_trainer_state_check(trainer, &item, &theirs, error) < 0))
             return error->code = GRAFT_ERR_FORMAT;
     return GRAFT_OK;
 }
@@ -426,9 +426,9 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     GR_TRY(check_same_options(m, trainer, error));
     if (takes_tables(m, trainer)) state.n_tables = m->n_tables;
     GR_TRY(check_items(&state, trainer, error));
-    gr_minibatches_restart(trainer); /* a state without batches is at the end of an epoch */
-    if (trainer->batches != NULL) gr_batch_tables_unset(trainer->batches);
-    for (int32_t i = 0; gr_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
+    gr_train_minibatches_restart(trainer); /* a state without batches is at the end of an epoch */
+    if (trainer->batches != NULL) gr_train_batch_tables_unset(trainer->batches);
+    for (int32_t i = 0; gr_train_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
         gr_trainer_state_copy(trainer, &item, &theirs);
     }

@@ -5,7 +5,7 @@
 #include "base/team.h"
 #include "spmm/plan.h"
 
-void gr_cut_walk(struct gr_cuts *c)
+void gr_spmm_cuts_walk(struct gr_cuts *c)
 {
     for (int32_t q = 0; q < c->n_ranks; q++) {
         c->last_row[q] = -1;
@@ -13,7 +13,7 @@ void gr_cut_walk(struct gr_cuts *c)
     }
 }
 
-struct gr_cut_edge gr_cut_step(struct gr_cuts *c, int64_t row, int64_t entry)
+struct gr_cut_edge gr_spmm_cuts_step(struct gr_cuts *c, int64_t row, int64_t entry)
 {
     const int64_t source = ((const int32_t *)c->part->remote.col_idx)[entry];
     const int32_t q = c->owner[source];
@@ -44,10 +44,10 @@ static void count_edges(struct gr_cuts *c)
 {
     const graft_csr *remote = &c->part->remote;
 
-    gr_cut_walk(c);
+    gr_spmm_cuts_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
-            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const struct gr_cut_edge edge = gr_spmm_cuts_step(c, row, e);
 
             c->n_sources += !c->source_in[edge.source];
             c->source_in[edge.source] = 1; /* until the covers are found */
@@ -69,10 +69,10 @@ static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft
     int32_t          rc = GRAFT_OK;
 
     GR_TRY_DONE(GR_NEW(context, next, c->n_ranks, error));
-    gr_cut_walk(c);
+    gr_spmm_cuts_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
-            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const struct gr_cut_edge edge = gr_spmm_cuts_step(c, row, e);
             const int32_t            q = edge.rank;
             GR_ASSERT(next[q] < c->edge_start[q + 1] - c->edge_start[q]);
 
@@ -102,7 +102,7 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
 static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind,
                                graft_error *error)
 {
-    const int threads = gr_threads_worth(gr_threads(context, 0), c->edge_start[c->n_ranks]);
+    const int threads = gr_threads_worth(gr_context_threads(context, 0), c->edge_start[c->n_ranks]);
     int32_t   failed = c->n_ranks;
 
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1) reduction(min : failed) if (threads > 1)
@@ -116,8 +116,8 @@ static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, 
                    (long long)(c->edge_start[failed + 1] - c->edge_start[failed]), failed);
 }
 
-int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *c,
-                     graft_error *error)
+int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *c,
+                          graft_error *error)
 {
     *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
     GR_TRY(allocate_cuts(context, c, error));
@@ -133,7 +133,7 @@ static void free_cover_work(const graft_context *context, struct gr_cuts *c)
     c->source = NULL;
 }
 
-int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
+int32_t gr_spmm_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
 
@@ -146,7 +146,7 @@ done:
     return rc;
 }
 
-void gr_cuts_fini(const graft_context *context, struct gr_cuts *c)
+void gr_spmm_cuts_fini(const graft_context *context, struct gr_cuts *c)
 {
     void *const blocks[] = { c->owner,     c->edge_start, c->target_start, c->source_in,
                              c->target_in, c->last_row,   c->target };

@@ -51,7 +51,7 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     info->nmse = plan->sent.nmse;
     info->expected = plan->sent.expected;
     explain_layers(info, &plan->layers);
-    gr_messages_add_seconds(&plan->messages, &info->wait_seconds, &info->exchange_seconds);
+    gr_halo_messages_add_seconds(&plan->messages, &info->wait_seconds, &info->exchange_seconds);
     gr_halo_layers_add_seconds(&plan->layers, &info->wait_seconds, &info->exchange_seconds);
     if (info->exchange_seconds > 0) info->overlap_fraction = 1 - info->wait_seconds / info->exchange_seconds;
     return GRAFT_OK;

@@ -77,11 +77,11 @@ static void count_entries(struct lists *l)
 
     for (int64_t s = 0; s < c->part->halo.count; s++)
         if (c->source_in[s]) l->entries[l->row_of_source[s]] = 1;
-    gr_cut_walk(c);
+    gr_spmm_cuts_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         l->row_ptr[row + 1] = l->row_ptr[row];
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
-            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const struct gr_cut_edge edge = gr_spmm_cuts_step(c, row, e);
 
             if (c->source_in[edge.source]) l->row_ptr[row + 1]++;
             else l->row_ptr[row + 1] += l->entries[l->row_of_target[edge.target]]++ == 0;
@@ -140,10 +140,10 @@ static void fill_lists(struct lists *l, struct gr_csr *receive)
         l->place[l->begin[l->row_of_source[s]]] = c->part->halo.place[s];
         if (sources->asked != NULL) sources->asked[l->begin[l->row_of_source[s]]] = -1;
     }
-    gr_cut_walk(c);
+    gr_spmm_cuts_walk(c);
     for (int64_t row = 0; row < remote->n_rows; row++) {
         for (int64_t e = remote->row_ptr[row]; e < remote->row_ptr[row + 1]; e++) {
-            const struct gr_cut_edge edge = gr_cut_step(c, row, e);
+            const struct gr_cut_edge edge = gr_spmm_cuts_step(c, row, e);
             const int                is_raw = c->source_in[edge.source];
 
             if (!is_raw && !ask_entry(l, &edge)) continue;
@@ -253,7 +253,7 @@ void gr_plan_sources_fini(const graft_context *context, struct gr_plan_sources *
     *sources = (struct gr_plan_sources){ 0 };
 }
 
-int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
+int32_t gr_plan_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     struct lists  lists = { .plan = plan, .cuts = cuts };
     struct gr_csr send = { 0 }, receive = { 0 };
@@ -276,7 +276,7 @@ done:
     return rc;
 }
 
-int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error)
+int32_t gr_plan_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error)
 {
     const graft_csr         *s = &plan->matrices[GR_FORWARD].sent->csr;
     const struct list_values values = { remote, sent, received,
@@ -292,8 +292,8 @@ done:
     return rc;
 }
 
-int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
-                            graft_error *error)
+int32_t gr_spmm_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                                 graft_error *error)
 {
     struct gr_csr csr = { 0 };
     int32_t       rc = gr_csr_transpose(context, &matrix->csr, &csr, error);

@@ -8,7 +8,7 @@
 #include "comm/compare_options.h"
 #include "halo/options.h"
 
-enum gr_cover_kind gr_cover_choice(const graft_context *context)
+enum gr_cover_kind gr_spmm_cover_choice(const graft_context *context)
 {
     static const enum gr_cover_kind kinds[] = { [GR_HALO_COVER_HYBRID] = GR_COVER_HYBRID,
                                                 [GR_HALO_COVER_PRE] = GR_COVER_PRE,
@@ -29,7 +29,8 @@ static int32_t compare_wishes(graft_plan *plan, const struct gr_plan_wish *wish,
 
 static int32_t compare_ranks(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
-    GR_TRY(gr_options_compare(plan->context, plan->comm, gr_options_bit(plan->context, &gr_halo_option_table), error));
+    GR_TRY(gr_comm_compare_options(plan->context, plan->comm, gr_options_bit(plan->context, &gr_halo_option_table),
+                                   error));
     return compare_wishes(plan, wish, error);
 }
 
@@ -44,12 +45,12 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     int32_t       rc = GRAFT_OK;
 
     /* This comes first, because it takes a channel, also if memory fails on another rank. */
-    GR_TRY_DONE(gr_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
+    GR_TRY_DONE(gr_halo_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY_DONE(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
     GR_TRY_DONE(GR_NEW(plan->context, plan->flow, n_ranks, error));
     if (!is_of_host(plan)) return GRAFT_OK;
-    rc = gr_outcome_init(&plan->host.outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
+    rc = gr_comm_outcome_init(&plan->host.outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
     plan->messages.outcome = &plan->host.outcome;
 done:
     return rc;
@@ -119,7 +120,7 @@ int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dt
         rows[side] = plan->rows[side].start[plan->comm->n_ranks];
         GR_TRY(reserve_rows(plan, &plan->rows[side], width, dtype, error));
     }
-    GR_TRY(gr_messages_reserve(&plan->messages, rows, width, dtype, error));
+    GR_TRY(gr_halo_messages_reserve(&plan->messages, rows, width, dtype, error));
     return gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
 }
 
@@ -131,9 +132,9 @@ static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, 
 
     GR_TRY(gr_matrix_create(context, &plan->part->local, &forward->local, error));
     if (wish->transposed) {
-        GR_TRY(gr_transpose_matrix(context, forward->local, &backward->local, error));
-        GR_TRY(gr_transpose_matrix(context, forward->received, &backward->sent, error));
-        GR_TRY(gr_transpose_matrix(context, forward->sent, &backward->received, error));
+        GR_TRY(gr_spmm_transpose_matrix(context, forward->local, &backward->local, error));
+        GR_TRY(gr_spmm_transpose_matrix(context, forward->received, &backward->sent, error));
+        GR_TRY(gr_spmm_transpose_matrix(context, forward->sent, &backward->received, error));
     }
     GR_TRY(list_remote_only(plan, error));
     return gr_plan_reserve(plan, -1, wish->width, wish->dtype, error);
@@ -149,7 +150,7 @@ int64_t gr_plan_bytes(const graft_plan *plan)
     const int64_t n_ranks = plan->comm->n_ranks;
     int64_t       bytes = (int64_t)sizeof *plan + n_ranks * (int64_t)sizeof *plan->flow;
 
-    bytes += gr_messages_bytes(&plan->messages) + gr_halo_layers_bytes(&plan->layers);
+    bytes += gr_halo_messages_bytes(&plan->messages) + gr_halo_layers_bytes(&plan->layers);
     for (int side = 0; side < GR_SIDES; side++)
         bytes += n_ranks * (int64_t)sizeof *plan->rows[side].start + plan->rows[side].capacity;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
@@ -157,8 +158,9 @@ int64_t gr_plan_bytes(const graft_plan *plan)
 
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
-    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only + gr_bytes(plan->sources.asked_start) +
-           gr_bytes(plan->sources.asked) + gr_bytes(plan->sources.received) + gr_outcome_bytes(&plan->host.outcome);
+    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only +
+           gr_memory_bytes(plan->sources.asked_start) + gr_memory_bytes(plan->sources.asked) +
+           gr_memory_bytes(plan->sources.received) + gr_comm_outcome_bytes(&plan->host.outcome);
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
@@ -184,8 +186,8 @@ static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, gra
 static int32_t find_covers(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     GR_TRY(allocate_plan(plan, error));
-    GR_TRY(gr_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
-    return gr_cuts_find(plan->context, plan->cover, cuts, error);
+    GR_TRY(gr_spmm_cuts_init(plan->context, plan->part, plan->comm->n_ranks, cuts, error));
+    return gr_spmm_cuts_find(plan->context, plan->cover, cuts, error);
 }
 
 static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
@@ -194,14 +196,14 @@ static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graf
     int32_t        rc = find_covers(plan, &cuts, error);
 
     GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY_DONE(gr_lists_make(plan, &cuts, error));
+    GR_TRY_DONE(gr_plan_lists_make(plan, &cuts, error));
     if (!wish->is_revalued) gr_plan_sources_fini(plan->context, &plan->sources);
     rc = complete_plan(plan, wish, error);
     GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
     GR_TRY_DONE(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
     rc = share_plan_flow(plan, &cuts, error);
 done:
-    gr_cuts_fini(plan->context, &cuts);
+    gr_spmm_cuts_fini(plan->context, &cuts);
     return rc;
 }
 
@@ -218,7 +220,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->cover = gr_cover_choice(context);
+    made->cover = gr_spmm_cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY_DONE(compare_ranks(made, wish, error));
@@ -286,8 +288,8 @@ void gr_plan_destroy(graft_plan *plan)
         gr_free(plan->context, plan->rows[side].start);
         gr_free(plan->context, plan->rows[side].buffer);
     }
-    gr_messages_fini(&plan->messages);
-    gr_outcome_fini(&plan->host.outcome);
+    gr_halo_messages_fini(&plan->messages);
+    gr_comm_outcome_fini(&plan->host.outcome);
     gr_free(plan->context, plan->remote_only);
     gr_plan_sources_fini(plan->context, &plan->sources);
     gr_free(plan->context, plan->flow);

@@ -22,7 +22,7 @@
 
 /** The cut edges of a rank, grouped by the rank q that owns their sources. Targets are the rows with an edge from q,
  *  counted for each q; sources are the vertices of the halo. The arrays are in the order of the edges of part->remote,
- *  so that a walk through the edges needs one cursor for each q; see gr_cut_step(). */
+ *  so that a walk through the edges needs one cursor for each q; see gr_spmm_cuts_step(). */
 struct gr_cuts {
     const struct gr_part *part;
     int32_t               n_ranks;
@@ -48,22 +48,23 @@ struct gr_cut_edge {
 };
 
 /** Begin a walk through all cut edges by rows. */
-void gr_cut_walk(struct gr_cuts *cuts);
+void gr_spmm_cuts_walk(struct gr_cuts *cuts);
 
 /** The cut edge that is entry `entry` of row `row`; to be called for each, in order. */
-struct gr_cut_edge gr_cut_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
+struct gr_cut_edge gr_spmm_cuts_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
 
-/** Group the cut edges, without covers yet. Not collective. gr_cuts_fini() is always required. \return OK;
+/** Group the cut edges, without covers yet. Not collective. gr_spmm_cuts_fini() is always required. \return OK;
  *  ERR_NOMEM. */
-int32_t gr_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks, struct gr_cuts *cuts,
-                     graft_error *error);
-void    gr_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
+int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
+                          struct gr_cuts *cuts, graft_error *error);
+void    gr_spmm_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
 /** The kind of cover in option halo.cover. */
-enum gr_cover_kind gr_cover_choice(const graft_context *context);
+enum gr_cover_kind gr_spmm_cover_choice(const graft_context *context);
 
 /** Find the cover of each pair of ranks. Not collective. \return OK; ERR_NOMEM. */
-int32_t gr_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts, graft_error *error);
+int32_t gr_spmm_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts,
+                          graft_error *error);
 
 /** Rows sent or received in the forward product, by rank. */
 struct gr_plan_rows {
@@ -132,7 +133,7 @@ struct graft_plan {
     int32_t                *remote_only;   /* [n_remote_only] */
     struct gr_flow         *flow;          /* [n_ranks] */
     struct gr_plan_sources  sources;       /* empty if values do not change */
-    struct gr_plan_values   new_values;    /* while gr_graph_update_values() runs */
+    struct gr_plan_values   new_values;    /* while gr_spmm_update_values() runs */
     struct gr_spmm          product;
     struct gr_send_stats    sent; /* in all products, by this rank */
 };
@@ -160,11 +161,11 @@ int gr_plan_is_valid(const graft_plan *plan);
 
 /** Make S, R and the rows of both sides from the covers, and the sources of their values. Collective. \return as
  *  create(). */
-int32_t gr_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
+int32_t gr_plan_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 
 /** The values of S and R, `sent` and `received`, for new values of part->remote. Collective. \return OK; ERR_NOMEM: the
  *  same on all ranks; ERR_PEER. */
-int32_t gr_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error);
+int32_t gr_plan_lists_values(graft_plan *plan, const void *remote, void *sent, void *received, graft_error *error);
 
 /** Compute the values of all matrices except the local one from a part with new values, whose entries (or first rows)
  *  equal plan->part. Collective. fini() is always required. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
@@ -177,11 +178,11 @@ void    gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *value
 /** Replace the values of a graph of the host, of its plans, and of the matrices of its halos. Collective.
  * \param[in] values  As read from the host, not yet checked.
  * \return As graft_graph_api.update_values(). */
-int32_t gr_graph_update_values(graft_graph *graph, const graft_dense *values, graft_error *error);
+int32_t gr_spmm_update_values(graft_graph *graph, const graft_dense *values, graft_error *error);
 
 /** A new matrix that owns its arrays. \return OK; ERR_NOMEM. */
-int32_t gr_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
-                            graft_error *error);
+int32_t gr_spmm_transpose_matrix(graft_context *context, const graft_matrix *matrix, graft_matrix **transpose,
+                                 graft_error *error);
 
 /** Let exchanges of a layer store stale rows and adaptive widths, if options need them. Not collective, but all ranks
  *  call it in the same order, also after a failure of a rank. \return OK; ERR_NOMEM. */

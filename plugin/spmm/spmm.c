@@ -95,8 +95,8 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
     const int64_t      rows_in = local->n_cols, rows_out = local->n_rows;
     const graft_dense *x = args->x, *out = args->out;
 
-    GR_TRY(gr_dense_check(x, "x", error));
-    GR_TRY(gr_dense_check(out, "out", error));
+    GR_TRY(gr_kernel_dense_check(x, "x", error));
+    GR_TRY(gr_kernel_dense_check(out, "out", error));
     if (x->n_rows != rows_in || out->n_rows != rows_out || x->n_cols != out->n_cols)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "x is %lld x %lld and out %lld x %lld; they should have %lld and %lld rows, the vertices that "
@@ -108,7 +108,7 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
                        "types differ: x has dtype %d, out %d, the values of the graph %d (0: none); all must be "
                        "GRAFT_F32 (1), or all GRAFT_F64 (2); x may be GRAFT_BF16 (6) where out is GRAFT_F32",
                        x->dtype, out->dtype, plan->value_type);
-    if (gr_dense_overlap(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
+    if (gr_kernel_dense_overlaps(x, out)) return gr_fail(error, GRAFT_ERR_ARG, "out overlaps x in memory");
     if (args->mask != NULL || args->epilogue != NULL) return check_masked(plan, args, error);
     return GRAFT_OK;
 }
@@ -126,7 +126,7 @@ static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *a
 
 static struct gr_team plan_team(const graft_plan *plan)
 {
-    return (struct gr_team){ .threads = gr_threads(plan->context, plan->product.args.threads),
+    return (struct gr_team){ .threads = gr_context_threads(plan->context, plan->product.args.threads),
                              .times = plan->product.args.times };
 }
 
@@ -206,8 +206,8 @@ static void weigh_received(const graft_plan *plan)
                           p->args.semiring == GRAFT_MIN_SECOND;
 
     if (p->exchange.layer == NULL || !p->exchange.layer->is_adaptive) return;
-    gr_row_bits_weigh(&p->exchange.layer->bits, &plan->matrices[p->direction].received->csr, !is_second, p->out.dtype,
-                      p->args.row_scale);
+    gr_halo_row_bits_weigh(&p->exchange.layer->bits, &plan->matrices[p->direction].received->csr, !is_second,
+                           p->out.dtype, p->args.row_scale);
 }
 
 /* Rows to send = S x, or R^T x. Each block of them is encoded by the thread that computed it. */
@@ -216,23 +216,23 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
     const struct gr_spmm     *p = &plan->product;
     struct gr_messages       *messages = p->exchange.messages;
     const struct gr_rank_rows rows = rows_of(plan, GR_SEND);
-    const int                 encodes = gr_messages_are_encoded(messages);
+    const int                 encodes = gr_halo_messages_are_encoded(messages);
     const graft_dense         sent = matrix_of(plan, rows);
     const graft_mxm_args      args = { .size = sizeof args,
                                        .semiring = p->args.semiring,
-                                       .threads = gr_messages_team(messages, plan_team(plan)).threads,
+                                       .threads = gr_halo_messages_team(messages, plan_team(plan)).threads,
                                        .a = plan->matrices[p->direction].sent,
                                        .b = &p->x,
                                        .c = &sent,
                                        .times = p->args.times,
-                                       .rows_done = encodes ? gr_messages_encode : NULL,
+                                       .rows_done = encodes ? gr_halo_messages_encode : NULL,
                                        .rows_arg = encodes ? messages : NULL };
 
     GR_ASSERT(p->begun && plan->matrices[p->direction].sent->csr.n_rows == sent.n_rows);
-    gr_messages_set_rows(messages, rows);
+    gr_halo_messages_set_rows(messages, rows);
     if (p->is_refused) {
         if (sent.n_rows > 0) memset(rows.data, 0, (uint64_t)(sent.n_rows * sent.n_cols * gr_dtype_bytes(sent.dtype)));
-        if (encodes && sent.n_rows > 0) gr_messages_encode(messages, 0, 0, sent.n_rows);
+        if (encodes && sent.n_rows > 0) gr_halo_messages_encode(messages, 0, 0, sent.n_rows);
         return GRAFT_OK;
     }
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
@@ -241,7 +241,7 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
 static void count_sent(graft_plan *plan)
 {
     for (int32_t q = 0; q < plan->comm->n_ranks; q++)
-        gr_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
+        gr_halo_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
 }
 
 /* Whether the product adds rows of other ranks. */
@@ -270,7 +270,7 @@ static int32_t multiply_local(graft_plan *plan, graft_error *error)
                                   .epilogue = is_part ? &residual : p->args.epilogue,
                                   .row_scale = p->args.row_scale,
                                   .times = p->args.times,
-                                  .poll = gr_messages_poll,
+                                  .poll = gr_halo_messages_poll,
                                   .poll_arg = p->exchange.messages };
 
     return gr_mxm_run(plan->context, &args, error);
@@ -319,7 +319,7 @@ static void clear_remote_only(graft_plan *plan)
     struct gr_team        team = plan_team(plan);
 
     if (gr_semiring_is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
-    team.poll = gr_messages_poll;
+    team.poll = gr_halo_messages_poll;
     team.poll_arg = p->exchange.messages;
     gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
                        p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
@@ -359,8 +359,8 @@ static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
     return gr_comm_fail(plan->comm, error);
 }
 
-/* Compute and send the rows of the product that is set. \return OK; ERR_NONFINITE, see gr_messages_send(); the error of
- * this rank. */
+/* Compute and send the rows of the product that is set. \return OK; ERR_NONFINITE, see gr_halo_messages_send(); the
+ * error of this rank. */
 static int32_t send_rows(graft_plan *plan, graft_error *error)
 {
     struct gr_exchange *x = &plan->product.exchange;
@@ -368,9 +368,9 @@ static int32_t send_rows(graft_plan *plan, graft_error *error)
 
     GR_TRY_DONE(rc);
     weigh_received(plan);
-    GR_TRY_DONE(gr_exchange_begin(x, plan_team(plan), error));
+    GR_TRY_DONE(gr_halo_exchange_begin(x, plan_team(plan), error));
     if (!x->is_repeat) GR_TRY_DONE(aggregate_sent(plan, error));
-    rc = gr_exchange_send(x, plan_team(plan), error);
+    rc = gr_halo_exchange_send(x, plan_team(plan), error);
     if (!x->is_repeat && (rc == GRAFT_OK || rc == GRAFT_ERR_NONFINITE)) count_sent(plan);
 done:
     return rc;
@@ -424,7 +424,7 @@ int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
 
     if (!p->begun) return gr_fail(error, GRAFT_ERR_STATE, "no pass of this plan has begun");
     p->begun = 0;
-    rc = gr_exchange_end(&p->exchange, plan_team(plan), rows, error);
+    rc = gr_halo_exchange_end(&p->exchange, plan_team(plan), rows, error);
     if (rc == GRAFT_OK) plan->host.passes++;
     return rc;
 }
@@ -482,7 +482,7 @@ static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_err
 static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
 {
     struct gr_spmm     *p = &plan->product;
-    const struct terms *terms = gr_outcome_terms(&plan->host.outcome);
+    const struct terms *terms = gr_comm_outcome_terms(&plan->host.outcome);
     const void         *rows;
     int32_t             sent = GRAFT_OK;
 
@@ -495,7 +495,7 @@ static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
         return rc;
     }
     if (!p->begun) sent = send_zeros(plan, terms, error);
-    if (sent == GRAFT_OK) sent = gr_exchange_end(&p->exchange, plan_team(plan), &rows, error);
+    if (sent == GRAFT_OK) sent = gr_halo_exchange_end(&p->exchange, plan_team(plan), &rows, error);
     p->begun = 0;
     return sent < 0 ? sent : rc;
 }
@@ -508,7 +508,7 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
     int                is_good;
     int32_t            begun;
 
-    gr_outcome_count(outcome);
+    gr_comm_outcome_count(outcome);
     if (rc == GRAFT_OK || gr_plan_has_begun(plan)) rc = check_begin(plan, args, error);
     if (rc == GRAFT_ERR_PEER || gr_plan_has_begun(plan)) return rc;
     is_good = rc == GRAFT_OK;
@@ -520,10 +520,10 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
         if (!is_late) rc = send_rows(plan, error);
         if (rc < 0 && rc != GRAFT_ERR_NONFINITE) return fail_all(plan, rc, error);
     }
-    begun = gr_outcome_begin(outcome, outcome->calls, rc, error, is_good ? &terms : NULL, sizeof terms, error);
+    begun = gr_comm_outcome_begin(outcome, outcome->calls, rc, error, is_good ? &terms : NULL, sizeof terms, error);
     if (begun < 0) return end_refused(plan, begun, error);
     if (!is_late) return rc < 0 ? GRAFT_OK : compute_local(plan, error);
-    rc = gr_outcome_end(outcome, error);
+    rc = gr_comm_outcome_end(outcome, error);
     return rc < 0 ? end_refused(plan, rc, error) : begin_product(plan, error);
 }
 
@@ -531,7 +531,7 @@ int32_t gr_plan_end(graft_plan *plan, graft_error *error)
 {
     int32_t rc;
 
-    if (!gr_plan_has_begun(plan)) gr_outcome_count_end(&plan->host.outcome);
-    rc = gr_outcome_end(&plan->host.outcome, error);
+    if (!gr_plan_has_begun(plan)) gr_comm_outcome_count_end(&plan->host.outcome);
+    rc = gr_comm_outcome_end(&plan->host.outcome, error);
     return rc < 0 ? end_refused(plan, rc, error) : gr_spmm_end(plan, error);
 }

@@ -48,7 +48,7 @@ int32_t gr_plan_values_begin(graft_plan *plan, const struct gr_part *part, struc
     rc = new_values(plan, forward->sent, NULL, &v->sent, error);
     if (rc == GRAFT_OK) rc = new_values(plan, forward->received, NULL, &v->received, error);
     GR_TRY(gr_comm_agree(plan->comm, rc, error));
-    GR_TRY(gr_lists_values(plan, part->remote.values, v->sent, v->received, error));
+    GR_TRY(gr_plan_lists_values(plan, part->remote.values, v->sent, v->received, error));
     return gr_comm_agree(plan->comm, turn_plan_values(plan, part, v, error), error);
 }
 
@@ -102,7 +102,7 @@ static int32_t compare_plans(const graft_graph *g, graft_error *error)
     return gr_comm_compare(g->comm, names, values, 2, error);
 }
 
-int32_t gr_graph_update_values(graft_graph *g, const graft_dense *values, graft_error *error)
+int32_t gr_spmm_update_values(graft_graph *g, const graft_dense *values, graft_error *error)
 {
     struct gr_made_part made = { 0 };
     int32_t             rc = check_users(g, error);
@@ -121,6 +121,6 @@ int32_t gr_graph_update_values(graft_graph *g, const graft_dense *values, graft_
 done:
     for (graft_plan *plan = g->users.plans; plan != NULL; plan = plan->host.next)
         gr_plan_values_fini(plan, &plan->new_values);
-    gr_made_part_fini(g->context, &made);
+    gr_graph_made_part_fini(g->context, &made);
     return rc;
 }

@@ -141,11 +141,11 @@ static int32_t write_checkpoint(graft_stream *s, const char *path, struct gr_out
     GR_TRY_DONE(gr_network_reserve_moments(s->network, error));
     s->network->training.has_moments = 1; /* so that a file always has these arrays */
     GR_TRY_DONE(list_contents(s, &pool, &c, error));
-    GR_TRY_DONE(gr_state_file_list(s->context, &items, TENSORS, &data, &count, error));
+    GR_TRY_DONE(gr_io_state_file_list(s->context, &items, TENSORS, &data, &count, error));
     list_tensors(s, &c, data + count);
     count += TENSORS;
     describe_stream(s, &texts);
-    rc = gr_tensor_file_write(s->context, data, count, texts.pair, TEXTS, path, output, error);
+    rc = gr_io_tensor_file_write(s->context, data, count, texts.pair, TEXTS, path, output, error);
 done:
     gr_free(s->context, data);
     gr_pool_fini(s->context, &pool);
@@ -184,7 +184,7 @@ static int32_t check_stream_texts(const graft_stream *s, const struct gr_tensor_
 
     describe_stream(s, &texts);
     for (int k = 0; k < TEXTS; k++) {
-        const char *found = gr_tensors_value(&from->header, texts.pair[k].key);
+        const char *found = gr_io_tensors_value(&from->header, texts.pair[k].key);
 
         if (found != NULL && strcmp(found, texts.pair[k].value) == 0) continue;
         return gr_fail(error, GRAFT_ERR_FORMAT,
@@ -205,9 +205,9 @@ static int32_t read_tensor(const graft_stream *s, struct checkpoint *c, int whic
     list_tensors(s, &c->contents, data);
     expected = (struct gr_tensor){ .name = data[which].name, .dtype = data[which].dtype, .n_dims = data[which].n_dims };
     memcpy(expected.shape, data[which].shape, sizeof expected.shape);
-    GR_TRY(gr_tensor_file_find(&c->from.file, &c->from.header, &expected, "a checkpoint of this stream has it", &found,
-                               error));
-    return gr_tensor_file_read(&c->from.file, &c->from.header, c->from.data, found, to, error);
+    GR_TRY(gr_io_tensor_file_find(&c->from.file, &c->from.header, &expected, "a checkpoint of this stream has it",
+                                  &found, error));
+    return gr_io_tensor_file_read(&c->from.file, &c->from.header, c->from.data, found, to, error);
 }
 
 static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, graft_error *error)
@@ -263,7 +263,7 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
 /* States go to new slots, in the order of the file. */
 static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
-    const struct gr_tensor *found = gr_tensors_find(&c->from.header, "stream.states");
+    const struct gr_tensor *found = gr_io_tensors_find(&c->from.header, "stream.states");
     char                   *all = NULL;
     int32_t                 rc = GRAFT_OK;
 
@@ -271,8 +271,8 @@ static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *e
     c->slots.bytes = s->slots.bytes;
     c->slots.most = s->slots.most;
     if (c->contents.n_states > c->slots.most) return refuse_checkpoint(c, "its states", error);
-    GR_TRY_DONE(gr_slots_init(s->context, &c->slots, error));
-    GR_TRY_DONE(gr_slots_reserve(s->context, &c->slots, (int32_t)c->contents.n_states, error));
+    GR_TRY_DONE(gr_stream_slots_init(s->context, &c->slots, error));
+    GR_TRY_DONE(gr_stream_slots_reserve(s->context, &c->slots, (int32_t)c->contents.n_states, error));
     GR_TRY_DONE(GR_NEW(s->context, all, c->contents.n_states * s->slots.bytes, error));
     GR_TRY_DONE(read_tensor(s, c, TENSOR_STATES, all, error));
     for (int64_t k = 0; k < c->contents.n_states; k++)
@@ -289,11 +289,11 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     const struct gr_state_items items = gr_network_items(n, "stream.");
     struct numbers             *numbers = &c->contents.numbers;
 
-    GR_TRY(gr_tensor_file_open(s->context, NULL, path, &c->from, error));
+    GR_TRY(gr_io_tensor_file_open(s->context, NULL, path, &c->from, error));
     GR_TRY(check_stream_texts(s, &c->from, error));
     GR_TRY(gr_network_reserve_moments(n, error));
     n->training.has_moments = 1;
-    GR_TRY(gr_state_file_check(&items, &c->from.file, &c->from.header, error));
+    GR_TRY(gr_io_state_file_check(&items, &c->from.file, &c->from.header, error));
     GR_TRY(GR_POOL_NEW(s->context, &c->pool, c->items, 4 * n->parameters.count + 3 * GR_STATISTICS + 1, error));
     GR_TRY(gr_network_read_items(n, &c->from, &c->pool, c->items, error));
     GR_TRY(read_tensor(s, c, TENSOR_NUMBERS, numbers, error));
@@ -340,11 +340,11 @@ static void take_checkpoint(graft_stream *s, struct checkpoint *c)
     for (int64_t k = 0; k < pair_rows(n); k++, row += PAIR_COLUMNS) {
         const struct gr_stream_pair pair = { (int32_t)row[0], (int32_t)row[1], row[2] };
 
-        gr_slots_use(&s->slots, pair.input);
+        gr_stream_slots_use(&s->slots, pair.input);
         if (k < n->train_count) s->train.pair[k] = pair;
         else if (k < n->train_count + n->held_count) s->held.pair[k - n->train_count] = pair;
         else s->waiting[k - n->train_count - n->held_count] = (struct gr_waiting){ pair.input, row[2] };
-        if (k < n->train_count + n->held_count) gr_slots_use(&s->slots, pair.target);
+        if (k < n->train_count + n->held_count) gr_stream_slots_use(&s->slots, pair.target);
     }
     for (int32_t k = s->slots.count - 1; k >= 0; k--)
         if (s->slots.uses[k] == 0) s->slots.unused[s->slots.n_unused++] = k;
@@ -375,8 +375,8 @@ int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_erro
     take_checkpoint(s, &c);
 done:
     if (rc < 0) s->network->training.has_moments = had_moments;
-    gr_slots_fini(s->context, &c.slots);
+    gr_stream_slots_fini(s->context, &c.slots);
     gr_pool_fini(s->context, &c.pool);
-    gr_tensor_file_close(&c.from);
+    gr_io_tensor_file_close(&c.from);
     return rc;
 }

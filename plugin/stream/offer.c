@@ -29,7 +29,7 @@ static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
                                    : !p.is_first && s->n_waiting > 0 && s->waiting[0].due == p.position;
     if (!p.ends) return p;
     p.kept = s->held.capacity > 0 && seen % every == every - 1 ? &s->held : &s->train;
-    p.place = gr_kept_place(p.kept);
+    p.place = gr_stream_kept_place(p.kept);
     return p;
 }
 
@@ -49,7 +49,7 @@ static int32_t check_state(graft_stream *s, const graft_sample_state *state, con
                        "state.target is null, but the network has %lld outputs and %lld inputs: a later state has no "
                        "targets",
                        (long long)n->columns.out, (long long)n->columns.in);
-    GR_TRY(gr_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
+    GR_TRY(gr_stream_slots_reserve(s->context, &s->slots, slots_needed(p, state), error));
     GR_TRY(gr_network_check_finite(n, state->input, "state.input", 0, error));
     if (state->target != NULL) return gr_network_check_finite(n, state->target, "state.target", 1, error);
     return GRAFT_OK;
@@ -78,7 +78,7 @@ static struct gr_waiting next_waiting(graft_stream *s)
 
 static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
 {
-    const int32_t slot = gr_slots_take(&s->slots);
+    const int32_t slot = gr_stream_slots_take(&s->slots);
 
     gr_network_copy_field(s->network, field, s->network->parameters.dtype, s->slots.state[slot]);
     return slot;
@@ -91,20 +91,20 @@ static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_s
 
     if (state->target != NULL && p->place >= 0) {
         pair = (struct gr_stream_pair){ slot, copy_to_slot(s, state->target), s->network->columns.out };
-        gr_slots_use(&s->slots, slot);
+        gr_stream_slots_use(&s->slots, slot);
     } else if (state->target == NULL) {
         pair.input = next_waiting(s).slot;
-        if (p->place >= 0) gr_slots_use(&s->slots, slot);
-        else gr_slots_release(&s->slots, pair.input);
+        if (p->place >= 0) gr_stream_slots_use(&s->slots, slot);
+        else gr_stream_slots_release(&s->slots, pair.input);
     }
-    if (p->place >= 0) gr_kept_put(p->kept, &s->slots, p->place, &pair);
+    if (p->place >= 0) gr_stream_kept_put(p->kept, &s->slots, p->place, &pair);
     p->kept->seen++;
 }
 
 /* Forget the input whose target would be the state at this position, if it still waits. */
 static void forget_due(graft_stream *s, int64_t position)
 {
-    if (s->n_waiting > 0 && s->waiting[0].due == position) gr_slots_release(&s->slots, next_waiting(s).slot);
+    if (s->n_waiting > 0 && s->waiting[0].due == position) gr_stream_slots_release(&s->slots, next_waiting(s).slot);
 }
 
 static void take_state(graft_stream *s, const struct plan *p, const graft_sample_state *state)
@@ -116,15 +116,15 @@ static void take_state(graft_stream *s, const struct plan *p, const graft_sample
     if (p->begins) {
         GR_ASSERT(s->n_waiting < s->waiting_most);
         s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + s->options.lag };
-        gr_slots_use(&s->slots, slot);
+        gr_stream_slots_use(&s->slots, slot);
     }
-    if (slot >= 0) gr_slots_release(&s->slots, slot); /* its users have uses of their own */
+    if (slot >= 0) gr_stream_slots_release(&s->slots, slot); /* its users have uses of their own */
 }
 
 /* A new run: no input waits for states of another run. */
 static void begin_run(graft_stream *s)
 {
-    while (s->n_waiting > 0) gr_slots_release(&s->slots, next_waiting(s).slot);
+    while (s->n_waiting > 0) gr_stream_slots_release(&s->slots, next_waiting(s).slot);
 }
 
 int32_t gr_stream_offer(graft_stream *s, int32_t rc, const graft_sample_state *state, graft_error *error)

@@ -5,14 +5,14 @@
 #include "base/random.h"
 #include "stream/stream.h"
 
-int32_t gr_slots_init(const graft_context *context, struct gr_slots *s, graft_error *error)
+int32_t gr_stream_slots_init(const graft_context *context, struct gr_slots *s, graft_error *error)
 {
     GR_TRY(GR_NEW(context, s->state, s->most, error));
     GR_TRY(GR_NEW(context, s->uses, s->most, error));
     return GR_NEW(context, s->unused, s->most, error);
 }
 
-void gr_slots_fini(const graft_context *context, struct gr_slots *s)
+void gr_stream_slots_fini(const graft_context *context, struct gr_slots *s)
 {
     for (int32_t k = 0; k < s->count; k++) gr_free(context, s->state[k]);
     gr_free(context, s->state);
@@ -21,7 +21,7 @@ void gr_slots_fini(const graft_context *context, struct gr_slots *s)
     *s = (struct gr_slots){ 0 };
 }
 
-int32_t gr_slots_reserve(const graft_context *context, struct gr_slots *s, int32_t count, graft_error *error)
+int32_t gr_stream_slots_reserve(const graft_context *context, struct gr_slots *s, int32_t count, graft_error *error)
 {
     while (s->n_unused < count) {
         GR_ASSERT(s->count < s->most);
@@ -32,7 +32,7 @@ int32_t gr_slots_reserve(const graft_context *context, struct gr_slots *s, int32
     return GRAFT_OK;
 }
 
-int32_t gr_slots_take(struct gr_slots *s)
+int32_t gr_stream_slots_take(struct gr_slots *s)
 {
     int32_t slot;
 
@@ -42,12 +42,12 @@ int32_t gr_slots_take(struct gr_slots *s)
     return slot;
 }
 
-void gr_slots_use(struct gr_slots *s, int32_t slot)
+void gr_stream_slots_use(struct gr_slots *s, int32_t slot)
 {
     s->uses[slot]++;
 }
 
-void gr_slots_release(struct gr_slots *s, int32_t slot)
+void gr_stream_slots_release(struct gr_slots *s, int32_t slot)
 {
     GR_ASSERT(s->uses[slot] > 0);
     if (--s->uses[slot] == 0) s->unused[s->n_unused++] = slot;
@@ -64,7 +64,7 @@ int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound)
 
 /* A reservoir is algorithm R (Vitter 1985): pair number n, from 0 on, replaces one of the kept pairs with probability
  * capacity / (n + 1). */
-int32_t gr_kept_place(const struct gr_kept *kept)
+int32_t gr_stream_kept_place(const struct gr_kept *kept)
 {
     int64_t place;
 
@@ -75,12 +75,12 @@ int32_t gr_kept_place(const struct gr_kept *kept)
     return place < kept->capacity ? (int32_t)place : -1;
 }
 
-void gr_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair)
+void gr_stream_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair)
 {
     GR_ASSERT(place >= 0 && place <= kept->count && place < kept->capacity);
     if (place < kept->count) {
-        gr_slots_release(slots, kept->pair[place].input);
-        gr_slots_release(slots, kept->pair[place].target);
+        gr_stream_slots_release(slots, kept->pair[place].input);
+        gr_stream_slots_release(slots, kept->pair[place].target);
     } else {
         kept->count++;
     }

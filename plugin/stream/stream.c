@@ -14,7 +14,7 @@
 /* The bytes of a slot and its bookkeeping. */
 static int64_t slot_bytes(const graft_stream *s)
 {
-    return gr_block_bytes(s->slots.bytes, 1) + (int64_t)(sizeof *s->slots.state + 2 * sizeof *s->slots.uses);
+    return gr_memory_block_bytes(s->slots.bytes, 1) + (int64_t)(sizeof *s->slots.state + 2 * sizeof *s->slots.uses);
 }
 
 static int64_t pair_bytes(const graft_stream *s)
@@ -68,7 +68,7 @@ static int32_t allocate_stream(graft_stream *s, graft_error *error)
     GR_TRY(GR_NEW(s->context, s->held.pair, s->held.capacity, error));
     GR_TRY(GR_NEW(s->context, s->waiting, s->waiting_most, error));
     GR_TRY(GR_NEW(s->context, s->batch, most, error));
-    return gr_slots_init(s->context, &s->slots, error);
+    return gr_stream_slots_init(s->context, &s->slots, error);
 }
 
 static int32_t check_network(const graft_network *n, int32_t rc, graft_error *error)
@@ -76,10 +76,10 @@ static int32_t check_network(const graft_network *n, int32_t rc, graft_error *er
     if (rc == GRAFT_OK && n->use.is_streamed)
         rc = gr_fail(error, GRAFT_ERR_STATE, "another stream trains this network; destroy it first");
     GR_TRY(gr_network_agree(n, rc, 0, error));
-    return gr_options_compare(n->context, n->mesh->comm,
-                              gr_options_bit(n->context, &gr_network_option_table) |
-                                  gr_options_bit(n->context, &gr_stream_option_table),
-                              error);
+    return gr_comm_compare_options(n->context, n->mesh->comm,
+                                   gr_options_bit(n->context, &gr_network_option_table) |
+                                       gr_options_bit(n->context, &gr_stream_option_table),
+                                   error);
 }
 
 int32_t gr_stream_create(graft_network *network, int32_t rc, graft_stream **stream, graft_error *error)
@@ -114,7 +114,7 @@ void gr_stream_destroy(graft_stream *s)
 
     if (s == NULL) return;
     context = s->context;
-    gr_slots_fini(context, &s->slots);
+    gr_stream_slots_fini(context, &s->slots);
     gr_free(context, s->train.pair);
     gr_free(context, s->held.pair);
     gr_free(context, s->waiting);

@@ -76,19 +76,20 @@ struct graft_stream {
 };
 
 /* pairs.c */
-int32_t gr_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
-void    gr_slots_fini(const graft_context *context, struct gr_slots *slots);
+int32_t gr_stream_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
+void    gr_stream_slots_fini(const graft_context *context, struct gr_slots *slots);
 /** Reserve `count` unused slots. \return OK; ERR_NOMEM. */
-int32_t gr_slots_reserve(const graft_context *context, struct gr_slots *slots, int32_t count, graft_error *error);
+int32_t gr_stream_slots_reserve(const graft_context *context, struct gr_slots *slots, int32_t count,
+                                graft_error *error);
 /** Take a reserved slot, which then has one use. */
-int32_t gr_slots_take(struct gr_slots *slots);
-void    gr_slots_use(struct gr_slots *slots, int32_t slot);
-void    gr_slots_release(struct gr_slots *slots, int32_t slot);
+int32_t gr_stream_slots_take(struct gr_slots *slots);
+void    gr_stream_slots_use(struct gr_slots *slots, int32_t slot);
+void    gr_stream_slots_release(struct gr_slots *slots, int32_t slot);
 
 /** The place of the next pair; -1: it will not be kept. */
-int32_t gr_kept_place(const struct gr_kept *kept);
+int32_t gr_stream_kept_place(const struct gr_kept *kept);
 /** Store the next pair at this place, and release the previous pair there. The pair already has its uses of slots. */
-void    gr_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair);
+void gr_stream_kept_put(struct gr_kept *kept, struct gr_slots *slots, int32_t place, const struct gr_stream_pair *pair);
 /** A number below `bound`, from a key and a counter. */
 int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound);
 

@@ -227,8 +227,8 @@ static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     return GRAFT_OK;
 }
 
-int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
-                       graft_error *error)
+int32_t gr_train_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
+                             graft_error *error)
 {
     struct gr_block *block = &m->now.block[l];
     const int        reads_halo = s->model.config.kind->attends || s->model.config.extremum != 0;
@@ -256,11 +256,11 @@ int32_t gr_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, 
     GR_TRY_DONE(gr_matrix_create(s->context, &csr, &block->a, error));
     if (sums_backward(s, l)) rc = transpose_edges(s, m, &csr, &block->a_transpose, error);
 done:
-    GR_ASSERT(rc < 0 || gr_block_is_valid(block));
+    GR_ASSERT(rc < 0 || gr_model_block_is_valid(block));
     return rc;
 }
 
-void gr_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
+void gr_train_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
 {
     for (int32_t l = s->model.config.n_layers - 1; l >= 0; l--) {
         struct gr_block        *block = &m->now.block[l];

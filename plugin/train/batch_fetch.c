@@ -13,7 +13,7 @@ static int64_t missing_vertex(const struct gr_setup *s, const struct gr_cached *
 {
     const int64_t v = batch->vertex[batch->layers[l].col[edge]] - s->data.n;
 
-    return v < 0 || gr_cache_has(&c->layer[l].cache, v, &c->life) ? -1 : v;
+    return v < 0 || gr_sample_cache_has(&c->layer[l].cache, v, &c->life) ? -1 : v;
 }
 
 /* The vertices of the halo whose rows layer l fetches. */
@@ -38,9 +38,9 @@ static int32_t find_missing(const struct gr_setup *s, struct gr_minibatches *m, 
 /* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
 static int32_t add_asked(const struct gr_making *made, struct gr_fetch *fetch, int64_t count, graft_error *error)
 {
-    GR_TRY(gr_making_reserve(made, count, error));
-    for (int64_t i = 0; i < count; i++) gr_making_add(made, fetch->row[i]);
-    for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_numbering_find(&made->work->numbering, fetch->row[i]);
+    GR_TRY(gr_sample_making_reserve(made, count, error));
+    for (int64_t i = 0; i < count; i++) gr_sample_making_add(made, fetch->row[i]);
+    for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_sample_numbering_find(&made->work->numbering, fetch->row[i]);
     return GRAFT_OK;
 }
 
@@ -53,14 +53,14 @@ static int32_t extend_batch(void *arg, const struct gr_making *made, int32_t l, 
 
     layer->fetch = (struct gr_fetch){ 0 };
     if (rc == GRAFT_OK) rc = find_missing(r->setup, m, made->batch, l, error);
-    rc = gr_fetch_ask(m->cached, &m->now.budget, layer, rc, error);
-    gr_batches_charge(r->setup, m);
+    rc = gr_parallel_fetch_ask(m->cached, &m->now.budget, layer, rc, error);
+    gr_train_batches_charge(r->setup, m);
     GR_TRY(rc);
     return gr_comm_agree(comm, add_asked(made, &layer->fetch, layer->fetch.start[GR_SEND][comm->n_ranks], error),
                          error);
 }
 
-const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct gr_minibatches *m)
+const struct gr_extension *gr_train_batch_fetch_extension(struct gr_setup *s, struct gr_minibatches *m)
 {
     struct gr_batch_ranks *r = m->ranks;
 
@@ -71,7 +71,7 @@ const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *s, struct g
     return &r->extension;
 }
 
-int32_t gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
+int32_t gr_train_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
 {
     const int32_t n_ranks = m->cached->comm->n_ranks;
 
@@ -81,5 +81,5 @@ int32_t gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error)
 
         for (int64_t i = 0; i < fetch->start[GR_SEND][n_ranks]; i++) fetch->row[i] = m->ranks->place[fetch->row[i]];
     }
-    return gr_fetch_reserve(m->cached, &m->now.budget, error);
+    return gr_parallel_fetch_reserve(m->cached, &m->now.budget, error);
 }

@@ -25,7 +25,7 @@ static int32_t fetch_halo(struct gr_setup *s, struct gr_minibatches *m, const vo
     if (rc == GRAFT_OK) packed = gr_new(s->context, count, (uint64_t)bytes, "rows", error);
     if (rc == GRAFT_OK && packed == NULL) rc = GRAFT_ERR_NOMEM;
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    rc = gr_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
+    rc = gr_halo_links_ask(&r->links, comm, owned, packed, halo, bytes, error);
     gr_budget_return(budget, count * bytes);
 done:
     gr_free(s->context, packed);
@@ -141,14 +141,14 @@ static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_er
     return GRAFT_OK;
 }
 
-int32_t gr_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+int32_t gr_train_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_block *whole = &s->derived.whole;
     struct gr_comm        *comm = s->data.over->comm;
     struct gr_batch_halo  *halo = &m->halo;
     int32_t                rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
+    GR_TRY_DONE(gr_halo_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
     rc = make_halo_arrays(s, m, error);
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
@@ -158,15 +158,16 @@ int32_t gr_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, graft_e
     if (m->ranks->degree != NULL) GR_TRY_DONE(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
     GR_TRY_DONE(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
-    gr_budget_charge(&m->lasting.budget, GR_USE_MESSAGES, gr_links_bytes(&m->ranks->links));
+    gr_budget_charge(&m->lasting.budget, GR_USE_MESSAGES, gr_halo_links_bytes(&m->ranks->links));
 done:
     return rc;
 }
 
 /* -- data that change --------------------------------------------------------------------------------------------- */
 
-int32_t gr_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
-                              const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error)
+int32_t gr_train_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
+                                    const struct gr_new_edges *edges, struct gr_batch_changes *changes,
+                                    graft_error *error)
 {
     const struct gr_csr *joined = &m->ranks->joined;
     const int64_t        features = what & GRAFT_UPDATE_FEATURES ? input_row_bytes(s) : 0;
@@ -184,8 +185,8 @@ int32_t gr_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint
     return GRAFT_OK;
 }
 
-int32_t gr_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
-                           struct gr_batch_changes *changes, graft_error *error)
+int32_t gr_train_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
+                                 struct gr_batch_changes *changes, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
     struct gr_comm        *comm = s->data.over->comm;
@@ -197,9 +198,10 @@ int32_t gr_batch_halo_take(struct gr_setup *s, struct gr_minibatches *m, uint32_
         changes->values = before;
     }
     if (what & GRAFT_UPDATE_FEATURES)
-        GR_TRY(gr_links_ask(&r->links, comm, s->run.input.x, changes->packed, m->halo.x, input_row_bytes(s), error));
+        GR_TRY(
+            gr_halo_links_ask(&r->links, comm, s->run.input.x, changes->packed, m->halo.x, input_row_bytes(s), error));
     if ((what & GRAFT_UPDATE_EDGE_VALUES) != 0 && m->halo.right != NULL)
-        return gr_links_ask(&r->links, comm, s->derived.whole.right, changes->packed, m->halo.right,
-                            sizeof *m->halo.right, error);
+        return gr_halo_links_ask(&r->links, comm, s->derived.whole.right, changes->packed, m->halo.right,
+                                 sizeof *m->halo.right, error);
     return GRAFT_OK;
 }

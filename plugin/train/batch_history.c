@@ -41,7 +41,7 @@ static int32_t init_history(struct gr_setup *s, struct gr_minibatches *m, struct
 
     if (rc < 0) return rc;
     m->cached = &m->rows;
-    return gr_cached_init_full(m->cached, s->context, wish, s->data.n, &m->lasting.budget, error);
+    return gr_parallel_cached_init_full(m->cached, s->context, wish, s->data.n, &m->lasting.budget, error);
 }
 
 /* All layers share one sampled layer. */
@@ -84,7 +84,7 @@ static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t
     int32_t               *own, rc = GRAFT_OK;
 
     if (c->is_filled || c->first == c->n_layers) return GRAFT_OK;
-    GR_TRY_DONE(gr_arrays_for_all(s, error));
+    GR_TRY_DONE(gr_setup_arrays_for_all(s, error));
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, own, s->data.n, error));
     GR_TRY_DONE(make_whole_blocks(s, m, own, block, block_of, error));
@@ -95,7 +95,7 @@ static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t
     GR_TRY_DONE(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
     c->is_filled = c->own.unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
 done:
-    gr_arrays_fini(s);
+    gr_setup_arrays_fini(s);
     s->run.strategy = m->whole.strategy;
     return rc;
 }
@@ -123,7 +123,8 @@ static int32_t find_rows(struct gr_setup *s, struct gr_minibatches *m, const str
     int32_t      *row;
 
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, count, error));
-    gr_cache_find(&layer->cache, m->cached->own.vertex + batch->n_seeds, count, &m->cached->life, s->run.threads, row);
+    gr_sample_cache_find(&layer->cache, m->cached->own.vertex + batch->n_seeds, count, &m->cached->life, s->run.threads,
+                         row);
     layer->row = row;
     layer->n_rows = count;
     return GRAFT_OK;

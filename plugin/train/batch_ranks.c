@@ -51,21 +51,21 @@ static int32_t init_ranks(struct gr_setup *s, struct gr_minibatches *m, struct g
     struct gr_comm *comm = s->data.over->comm;
 
     GR_TRY(gr_comm_agree(comm, GR_NEW(s->context, m->ranks, 1, error), error));
-    GR_TRY(gr_batch_halo_init(s, m, error));
+    GR_TRY(gr_train_batch_halo_init(s, m, error));
     wish->comm = comm;
     wish->links = &m->ranks->links;
     wish->graph = m->graph;
     wish->feature_width = s->model.config.width[0];
     wish->feature_bytes = wish->feature_width * gr_dtype_bytes(s->run.input.type);
     m->cached = &m->rows;
-    return gr_comm_agree(comm, gr_cached_init(m->cached, s->context, wish, &m->lasting.budget, error), error);
+    return gr_comm_agree(comm, gr_parallel_cached_init(m->cached, s->context, wish, &m->lasting.budget, error), error);
 }
 
 static void fini_ranks(struct gr_setup *s, struct gr_minibatches *m)
 {
     if (m->ranks == NULL) return;
     gr_csr_fini(s->context, &m->ranks->joined);
-    gr_links_fini(s->data.over->comm, &m->ranks->links);
+    gr_halo_links_fini(s->data.over->comm, &m->ranks->links);
     gr_free(s->context, m->ranks);
     m->ranks = NULL;
 }
@@ -128,7 +128,7 @@ static int32_t end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_err
 
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
-    GR_TRY(gr_cached_settle(m->cached, (struct gr_team){ .threads = s->run.threads }, error));
+    GR_TRY(gr_parallel_cached_settle(m->cached, (struct gr_team){ .threads = s->run.threads }, error));
     gr_profile_end_alone(&s->run.profile, "receive", begin);
     GR_TRY(gr_strategy_sum(s->run.strategy, &all, 1, error));
     GR_TRY(gr_comm_max(s->data.over->comm, &most, 1, error));
@@ -144,7 +144,7 @@ static int32_t receive_rows(struct gr_setup *s, struct gr_minibatches *m, int64_
 {
     const double begin = gr_profile_begin(&s->run.profile);
 
-    GR_TRY(gr_cached_begin(m->cached, number, (struct gr_team){ .threads = s->run.threads }, error));
+    GR_TRY(gr_parallel_cached_begin(m->cached, number, (struct gr_team){ .threads = s->run.threads }, error));
     gr_profile_end_alone(&s->run.profile, "receive", begin);
     return GRAFT_OK;
 }
@@ -164,7 +164,7 @@ static int32_t receive_after(struct gr_setup *s, struct gr_minibatches *m, const
 
 static int32_t send_rows(struct gr_minibatches *m, graft_error *error)
 {
-    return gr_cached_post(m->cached, m->now.vertex, m->ranks->owned, error);
+    return gr_parallel_cached_post(m->cached, m->now.vertex, m->ranks->owned, error);
 }
 
 static void set_source(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source *source, int64_t *fanout)
@@ -174,7 +174,7 @@ static void set_source(struct gr_setup *s, struct gr_minibatches *m, struct gr_s
     source->degree = m->ranks->degree;
     source->name = s->derived.whole.vertex;
     source->shift = m->ranks->shift;
-    source->extension = gr_batch_fetch_extension(s, m);
+    source->extension = gr_train_batch_fetch_extension(s, m);
     m->is_extended = source->extension != NULL;
 }
 
@@ -206,10 +206,10 @@ static int32_t number_vertices(const struct gr_setup *s, struct gr_minibatches *
         r->names[at] = v < s->data.n ? s->derived.whole.vertex[v] : m->halo.name[v - s->data.n];
     }
     m->cached->counts.features_read += r->n_halo;
-    m->edges.n += gr_batch_edges(batch);
+    m->edges.n += gr_sample_batch_edges(batch);
     now->vertex = r->vertex;
     now->names = r->names;
-    return gr_batch_fetch_number(m, error);
+    return gr_train_batch_fetch_number(m, error);
 }
 
 /* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if its row is missing. Columns of fetched
@@ -229,7 +229,7 @@ static int32_t find_cached(const struct gr_setup *s, struct gr_minibatches *m, c
     GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row, r->halo[l], error));
     for (int64_t h = 0; h < r->halo[l]; h++)
         if (column[h] != 0) vertex[wanted++] = (int32_t)(r->vertex[m->now.n_owned + h] - s->data.n);
-    cached->n_rows = gr_cache_find(&cached->cache, vertex, wanted, &m->cached->life, s->run.threads, row);
+    cached->n_rows = gr_sample_cache_find(&cached->cache, vertex, wanted, &m->cached->life, s->run.threads, row);
     wanted = 0;
     for (int64_t h = 0; h < r->halo[l]; h++) {
         const int is_wanted = column[h] != 0;

@@ -58,8 +58,8 @@ static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampl
     return crc;
 }
 
-int32_t gr_batches_identify(const struct gr_setup *s, const graft_sampler *sampler, struct gr_batches_id *id,
-                            graft_error *error)
+int32_t gr_train_batches_identify(const struct gr_setup *s, const graft_sampler *sampler, struct gr_batches_id *id,
+                                  graft_error *error)
 {
     double checksum = checksum_of(s, sampler);
 
@@ -85,14 +85,14 @@ static void list_layer(struct gr_minibatches *m, int32_t l)
 {
     struct gr_cache *cache = &m->cached->layer[l].cache;
 
-    list_table(m, l, "rows", (int64_t *)(void *)cache->bytes, gr_cache_words(cache));
+    list_table(m, l, "rows", (int64_t *)(void *)cache->bytes, gr_sample_cache_words(cache));
     list_table(m, l, "batches", cache->since, cache->capacity);
     if (m->cached->comm == NULL) return;
-    list_table(m, l, "places", (int64_t *)(void *)cache->vertex, gr_cache_place_words(cache));
+    list_table(m, l, "places", (int64_t *)(void *)cache->vertex, gr_sample_cache_place_words(cache));
     list_table(m, l, "sent", m->cached->layer[l].last_sent, m->cached->links->send_start[m->cached->comm->n_ranks]);
 }
 
-int32_t gr_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
+int32_t gr_train_batch_tables_init(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_cached *c = m->cached;
 
@@ -111,7 +111,7 @@ static int32_t check_table_rows(const struct gr_cached *c, const struct gr_cache
                                 const int64_t *data, graft_error *error)
 {
     const struct gr_cache *cache = &layer->cache;
-    const int64_t          broken = gr_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
+    const int64_t broken = gr_sample_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
 
     if (broken == cache->capacity) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is not a valid record of option 'hec.codec'",
@@ -130,7 +130,7 @@ static int32_t check_batches(const struct gr_state_table *table, const int64_t *
 
 static int32_t check_table_places(struct gr_cache *cache, const char *name, const int64_t *data, graft_error *error)
 {
-    if (gr_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
+    if (gr_sample_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' does not list each row of a cache once", name);
 }
 
@@ -143,8 +143,8 @@ static int32_t check_layout(const struct gr_minibatches *m, const char *name, in
                    name, (long long)layout, (long long)m->tables.layout);
 }
 
-int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
-                             graft_error *error)
+int32_t gr_train_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table,
+                                   const int64_t *data, graft_error *error)
 {
     const int64_t           at = table - m->tables.table - 1;
     struct gr_cached_layer *layer = &m->cached->layer[m->cached->first + at / table_parts(m)];
@@ -159,7 +159,7 @@ int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_sta
     return check_batches(table, data, -1, error);
 }
 
-int gr_batch_tables_hold(const struct gr_minibatches *m, int is_set)
+int gr_train_batch_tables_hold(const struct gr_minibatches *m, int is_set)
 {
     int all = m->tables.count > 0;
 
@@ -168,23 +168,23 @@ int gr_batch_tables_hold(const struct gr_minibatches *m, int is_set)
     return all;
 }
 
-void gr_batch_tables_take(struct gr_minibatches *m, int64_t now)
+void gr_train_batch_tables_take(struct gr_minibatches *m, int64_t now)
 {
     struct gr_cached *c = m->cached;
 
-    if (!gr_batch_tables_hold(m, 1)) {
-        if (c != NULL) gr_cached_forget(c);
+    if (!gr_train_batch_tables_hold(m, 1)) {
+        if (c != NULL) gr_parallel_cached_forget(c);
     } else {
         for (int32_t l = c->first; l < c->n_layers; l++) {
-            if (c->comm == NULL) gr_cache_place_all(&c->layer[l].cache);
-            gr_cache_adopt(&c->layer[l].cache, now, c->buffer);
+            if (c->comm == NULL) gr_sample_cache_place_all(&c->layer[l].cache);
+            gr_sample_cache_adopt(&c->layer[l].cache, now, c->buffer);
         }
         c->is_filled = 1;
     }
-    gr_batch_tables_unset(m);
+    gr_train_batch_tables_unset(m);
 }
 
-void gr_batch_tables_unset(struct gr_minibatches *m)
+void gr_train_batch_tables_unset(struct gr_minibatches *m)
 {
     for (int32_t i = 0; i < m->tables.count; i++) m->tables.table[i].is_set = 0;
 }

@@ -42,10 +42,10 @@ static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, c
 
     GR_TRY(gr_strategy_any(s->run.strategy, &differs, error));
     if (!differs) return GRAFT_OK;
-    GR_TRY(gr_batch_deal_seeds(s, m, n_seeds, &u->deal, error));
-    rc = gr_batch_sampler(s, m, source, &u->deal, &u->sampler, error);
+    GR_TRY(gr_train_batch_deal_seeds(s, m, n_seeds, &u->deal, error));
+    rc = gr_train_batch_sampler(s, m, source, &u->deal, &u->sampler, error);
     GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
-    return gr_batches_identify(s, u->sampler, &u->id, error);
+    return gr_train_batches_identify(s, u->sampler, &u->id, error);
 }
 
 static int32_t prepare_batches(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
@@ -55,10 +55,10 @@ static int32_t prepare_batches(void *arg, const struct gr_targets *targets, cons
     struct gr_setup     *s = &u->trainer->setup;
     graft_csr            graph;
     int64_t              n_seeds = 0, *seeds = NULL;
-    int32_t              rc = gr_batch_seeds(s, u->trainer->batches, targets, &seeds, &n_seeds, error);
+    int32_t              rc = gr_train_batch_seeds(s, u->trainer->batches, targets, &seeds, &n_seeds, error);
 
     if (rc == GRAFT_OK && s->data.over != NULL)
-        rc = gr_batch_halo_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
+        rc = gr_train_batch_halo_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     graph = next_graph(u, edges);
     rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
@@ -82,7 +82,7 @@ static void take_sampler(graft_trainer *t, struct batch_update *u)
     u->deal.weight = NULL;
 }
 
-int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
+int32_t gr_train_minibatches_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
 {
     struct gr_minibatches           *m = t->batches;
     struct batch_update              update = { .trainer = t, .what = what };
@@ -91,10 +91,10 @@ int32_t gr_minibatches_update(graft_trainer *t, uint32_t what, const graft_datas
 
     GR_TRY_DONE(gr_setup_update(&t->setup, what, data, &dependent, error));
     if (update.sampler != NULL) take_sampler(t, &update);
-    gr_minibatches_forget(t);
-    if (m->ranks != NULL) rc = gr_batch_halo_take(&t->setup, m, what, &update.changes, error);
+    gr_train_minibatches_forget(t);
+    if (m->ranks != NULL) rc = gr_train_batch_halo_take(&t->setup, m, what, &update.changes, error);
     gr_sampler_set_graph(m->sampler, m->graph);
-    gr_batch_charge_sampler(&t->setup, m);
+    gr_train_batch_charge_sampler(&t->setup, m);
 done:
     gr_sampler_destroy(update.sampler);
     gr_free(t->setup.context, update.deal.weight);

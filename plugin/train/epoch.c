@@ -52,7 +52,7 @@ static int is_out_of_patience(const graft_trainer *t, int evaluated)
 {
     const int64_t patience = t->setup.model.config.live.patience;
 
-    if (patience == 0 || !evaluated || !gr_progress_has_best(&t->progress)) return 0;
+    if (patience == 0 || !evaluated || !gr_train_progress_has_best(&t->progress)) return 0;
     return t->progress.epoch - t->progress.best_epoch >= patience;
 }
 
@@ -206,12 +206,12 @@ static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found,
 static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
-    const int64_t       step = gr_minibatch_number(p);
+    const int64_t       step = gr_train_minibatch_number(p);
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
-    if (t->setup.data.over == NULL) GR_TRY_DONE(gr_check_cancel(t->setup.context, error));
-    rc = gr_minibatch_begin(t, error);
+    if (t->setup.data.over == NULL) GR_TRY_DONE(gr_context_check_cancel(t->setup.context, error));
+    rc = gr_train_minibatch_begin(t, error);
     if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
     else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->now.block_of, step, epoch, &loss, found, error);
     if (rc == GRAFT_OK && has_changed(found)) {
@@ -220,7 +220,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
         p->batch++;
         t->batches->idle = renews_only(t) ? t->batches->idle + 1 : 0;
     }
-    gr_minibatch_end(t);
+    gr_train_minibatch_end(t);
 done:
     return rc;
 }
@@ -229,9 +229,9 @@ static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct findin
 {
     struct gr_progress *p = &t->progress;
 
-    GR_TRY(gr_minibatches_begin_epoch(t, error));
+    GR_TRY(gr_train_minibatches_begin_epoch(t, error));
     while (p->batch < p->n_batches && found->what[0] == '\0') GR_TRY(train_batch(t, epoch, found, error));
-    if (found->what[0] == '\0') return gr_minibatches_end_epoch(t, error);
+    if (found->what[0] == '\0') return gr_train_minibatches_end_epoch(t, error);
     return GRAFT_OK;
 }
 
@@ -274,7 +274,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
 
     *found = (struct finding){ 0 };
     epoch->best = 0;
-    gr_metrics_clear(metrics);
+    gr_run_metrics_clear(metrics);
     GR_TRY_DONE(train_step(t, epoch, found, error));
     epoch->seconds_step = t->seconds_step = gr_seconds() - begin;
     epoch->drift = t->setup.strategy->drift;
@@ -301,7 +301,7 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     const int64_t idle = t->batches != NULL ? t->batches->idle : 0;
 
     gr_strategy_forget(t->setup.run.strategy, 1);
-    gr_minibatches_forget(t);
+    gr_train_minibatches_forget(t);
     if (!found->is_after_step && t->is_measured && !restores) return 1;
     if (!t->has_previous) return 0;
     gr_nn_undo(&t->setup.model.parameters);
@@ -326,14 +326,14 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
     if (found->is_in_moment) now = *found;
     else if (!found->is_after_step) {
         GR_TRY_DONE(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY_DONE(gr_ranks_fail(
+        GR_TRY_DONE(gr_setup_ranks_fail(
             &t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error), error));
         gr_strategy_forget(t->setup.run.strategy, 1);
     } else if (!t->is_measured) {
         rc = gr_trainer_forward(t, error);
         if (rc == GRAFT_OK) rc = gr_trainer_measure(t, &metrics, &is_finite, error);
         gr_trainer_forward_end(t);
-        GR_TRY_DONE(gr_ranks_fail(&t->setup, rc, error));
+        GR_TRY_DONE(gr_setup_ranks_fail(&t->setup, rc, error));
     }
     *hopeless = now.what[0] != '\0' || !is_finite;
 done:
@@ -409,7 +409,8 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
 /* In one process: use the tables that state_set() has replaced, or empty them. */
 static void use_tables(graft_trainer *t)
 {
-    if (t->batches != NULL && t->state_is_set) gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
+    if (t->batches != NULL && t->state_is_set)
+        gr_train_batch_tables_take(t->batches, gr_train_minibatch_number(&t->progress));
     t->state_is_set = 0;
 }
 
@@ -418,10 +419,10 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 {
     const struct gr_live_config *live = &t->setup.model.config.live;
 
-    rc = gr_ranks_compare_state(t, 1, rc, error);
+    rc = gr_trainer_compare_state(t, 1, rc, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    if (t->batches != NULL || t->progress.batch > 0) gr_minibatches_settle(t);
+    if (t->batches != NULL || t->progress.batch > 0) gr_train_minibatches_settle(t);
     if (t->setup.data.over == NULL) use_tables(t);
     gr_setup_follow_options(&t->setup);
     if (t->setup.run.targets.n_train == 0)
@@ -444,9 +445,9 @@ static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epo
     while (t->progress.epoch < target) {
         const int64_t next = t->progress.epoch + 1;
 
-        if (t->batches != NULL) GR_TRY_DONE(gr_minibatches_prepare(t, error));
+        if (t->batches != NULL) GR_TRY_DONE(gr_train_minibatches_prepare(t, error));
         GR_TRY_DONE(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY_DONE(gr_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
+        GR_TRY_DONE(gr_setup_ranks_fail(&t->setup, try_epoch(t, epoch, &metrics, &found, error), error));
         if (found.what[0] != '\0' && halvings == 0) first = found;
         if (found.what[0] != '\0') GR_TRY_DONE(treat(t, &found, next, &halvings, error));
     }
@@ -465,7 +466,7 @@ int32_t gr_trainer_epoch(graft_trainer *t, int32_t rc, graft_epoch *epoch, graft
     rc = begin_epoch(t, rc, error);
     if (rc < 0) return rc;
     gr_setup_set_threads(&t->setup);
-    rc = gr_ranks_fail(&t->setup, gr_spans_reset(&t->setup, error), error);
+    rc = gr_setup_ranks_fail(&t->setup, gr_setup_spans_reset(&t->setup, error), error);
     if (rc == GRAFT_OK) rc = complete_epoch(t, t->progress.epoch + 1, epoch, error);
     if (rc < 0) return rc;
     epoch->epoch = t->progress.epoch;

@@ -112,12 +112,12 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     const struct gr_workers *w = run->workers;
 
     if (w == NULL) return;
-    if (!gr_workers_suit(run)) {
-        gr_text_add(text, "workers   steps run in the plain order, because %s\n", gr_workers_refusal(run));
+    if (!gr_model_workers_suit(run)) {
+        gr_text_add(text, "workers   steps run in the plain order, because %s\n", gr_model_workers_refusal(run));
         return;
     }
     gr_text_add(text, "workers   %d of %d threads for sums, in %lld stages", w->sparse, run->threads,
-                (long long)gr_workers_stages(run));
+                (long long)gr_model_workers_stages(run));
     if (w->report.bandwidth > 0) gr_text_add(text, " (the bandwidth is %.2f of the rows)", w->report.bandwidth);
     if (w->report.tasks_done > 0)
         gr_text_add(text, "; %lld tasks; idle %.0f %% of their time (%.3f s), and the other threads %.0f %% (%.3f s)",
@@ -169,7 +169,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
             m->edges.all / ranks, (double)m->edges.most * ranks / m->edges.all);
     gr_text_add(text, "\n");
     gr_sampler_explain_kind(m->sampler, text);
-    for (int32_t i = 0; m->cached != NULL && gr_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
+    for (int32_t i = 0; m->cached != NULL && gr_parallel_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
         explain_cache(&item, text);
 }
 

@@ -109,7 +109,7 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
 static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch, int32_t l,
                                 graft_error *error)
 {
-    const struct gr_sampled_layer sampled = gr_batch_layer(batch, l), *from = &sampled;
+    const struct gr_sampled_layer sampled = gr_sample_batch_layer(batch, l), *from = &sampled;
     struct gr_batch_layer         layer = { .n_dst = from->n_dst,
                                             .n_src = from->n_src,
                                             .n_seen = from->n_src,
@@ -122,7 +122,7 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                             .from = from };
 
     if (m->mode->layer != NULL) GR_TRY(m->mode->layer(s, m, batch, l, &layer, error));
-    return gr_batch_block(s, m, l, &layer, error);
+    return gr_train_batch_block(s, m, l, &layer, error);
 }
 
 /* The local part of a batch. */
@@ -132,36 +132,36 @@ static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const st
     for (int32_t l = 0; l < s->model.config.n_layers; l++) GR_TRY(make_batch_layer(s, m, batch, l, error));
     GR_TRY(take_features(s, m, error));
     GR_TRY(take_targets(s, m, batch, error));
-    return gr_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
+    return gr_setup_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
 }
 
 /* The seeds of the batch and their neighbours. With an extension sampling is collective, so ranks agree before it. */
 static int32_t sample_batch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    int32_t rc = gr_spans_reserve(s, error);
+    int32_t rc = gr_setup_spans_reserve(s, error);
 
     if (m->is_extended) {
         if (rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
         GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     }
     if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
-    gr_batch_charge_sampler(s, m);
+    gr_train_batch_charge_sampler(s, m);
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
     return gr_strategy_agree(s->run.strategy, rc, error);
 }
 
-int64_t gr_minibatch_number(const struct gr_progress *progress)
+int64_t gr_train_minibatch_number(const struct gr_progress *progress)
 {
     return progress->epoch * progress->n_batches + progress->batch;
 }
 
-int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
+int32_t gr_train_minibatch_begin(graft_trainer *t, graft_error *error)
 {
     struct gr_setup            *s = &t->setup;
     struct gr_minibatches      *m = t->batches;
     const struct gr_batch_mode *mode = m->mode;
-    const int64_t               number = gr_minibatch_number(&t->progress);
+    const int64_t               number = gr_train_minibatch_number(&t->progress);
     const struct gr_batch      *batch;
     double                      begin;
 
@@ -186,7 +186,7 @@ int32_t gr_minibatch_begin(graft_trainer *t, graft_error *error)
     return GRAFT_OK;
 }
 
-void gr_minibatch_end(graft_trainer *t)
+void gr_train_minibatch_end(graft_trainer *t)
 {
     struct gr_minibatches *m = t->batches;
     struct gr_setup       *s = &t->setup;
@@ -195,7 +195,7 @@ void gr_minibatch_end(graft_trainer *t)
     if (s->run.input.sparse.whole.x != m->whole.input.sparse.whole.x) gr_setup_sparse_fini(s);
     s->run.input = m->whole.input;
     s->run.targets = m->whole.targets;
-    gr_batch_blocks_fini(s, m);
+    gr_train_batch_blocks_fini(s, m);
     gr_budget_fini(&m->now.budget);
     memset(&m->now.budget, 0, sizeof m->now.budget);
 }

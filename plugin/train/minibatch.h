@@ -187,65 +187,66 @@ struct gr_progress;
 
 /** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the present sampler.
  *  Collective; failures are the same on all ranks. */
-int32_t gr_minibatches_init(graft_trainer *trainer, graft_error *error);
-void    gr_minibatches_fini(graft_trainer *trainer);
+int32_t gr_train_minibatches_init(graft_trainer *trainer, graft_error *error);
+void    gr_train_minibatches_fini(graft_trainer *trainer);
 /** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
-int32_t gr_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data, graft_error *error);
+int32_t gr_train_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data,
+                                    graft_error *error);
 /** restart(): begin the present epoch again, with the batches of the trainer. settle(): do so, with a warning, if the
  *  state is in the middle of an epoch of other batches. */
-void    gr_minibatches_restart(graft_trainer *trainer);
-void    gr_minibatches_settle(graft_trainer *trainer);
+void    gr_train_minibatches_restart(graft_trainer *trainer);
+void    gr_train_minibatches_settle(graft_trainer *trainer);
 /** Forget rows of other ranks, which were computed with other weights. */
-void    gr_minibatches_forget(graft_trainer *trainer);
+void    gr_train_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
  *  ERR_IO (eval.blocks=FOLDER): in one process; ERR_PEER. */
-int32_t gr_minibatches_prepare(graft_trainer *trainer, graft_error *error);
+int32_t gr_train_minibatches_prepare(graft_trainer *trainer, graft_error *error);
 /** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
-int32_t gr_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
-int32_t gr_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
+int32_t gr_train_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
+int32_t gr_train_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
 /** The number of the present batch, counted from the beginning of the training. */
-int64_t gr_minibatch_number(const struct gr_progress *progress);
+int64_t gr_train_minibatch_number(const struct gr_progress *progress);
 /** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
-int32_t gr_minibatch_begin(graft_trainer *trainer, graft_error *error);
-void    gr_minibatch_end(graft_trainer *trainer);
+int32_t gr_train_minibatch_begin(graft_trainer *trainer, graft_error *error);
+void    gr_train_minibatch_end(graft_trainer *trainer);
 
 /** List the tables of rows of earlier batches for the state. \return OK; ERR_NOMEM. */
-int32_t gr_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+int32_t gr_train_batch_tables_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Check values for a table, data[table->words]. \return OK; ERR_FORMAT. */
-int32_t gr_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table, const int64_t *data,
-                             graft_error *error);
+int32_t gr_train_batch_table_check(const struct gr_minibatches *m, const struct gr_state_table *table,
+                                   const int64_t *data, graft_error *error);
 /** Whether all tables were set by the host (`is_set`), or are filled. */
-int     gr_batch_tables_hold(const struct gr_minibatches *m, int is_set);
+int     gr_train_batch_tables_hold(const struct gr_minibatches *m, int is_set);
 /** Use the tables if all were set, otherwise empty them. `now` is the number of the next batch. unset(): mark all
  *  tables as not set by the host. */
-void    gr_batch_tables_take(struct gr_minibatches *m, int64_t now);
-void    gr_batch_tables_unset(struct gr_minibatches *m);
+void    gr_train_batch_tables_take(struct gr_minibatches *m, int64_t now);
+void    gr_train_batch_tables_unset(struct gr_minibatches *m);
 
 /** Identify the batches of a sampler that has just been created. Collective. \return OK; ERR_PEER. */
-int32_t gr_batches_identify(const struct gr_setup *setup, const graft_sampler *sampler, struct gr_batches_id *id,
-                            graft_error *error);
+int32_t gr_train_batches_identify(const struct gr_setup *setup, const graft_sampler *sampler, struct gr_batches_id *id,
+                                  graft_error *error);
 
 /** The seeds of this rank in the order of the setup: the training vertices, or all vertices if the mode renews rows.
  *  The caller frees them. \return OK; ERR_NOMEM. */
-int32_t gr_batch_seeds(const struct gr_setup *setup, const struct gr_minibatches *m, const struct gr_targets *targets,
-                       int64_t **seeds, int64_t *n_seeds, graft_error *error);
+int32_t gr_train_batch_seeds(const struct gr_setup *setup, const struct gr_minibatches *m,
+                             const struct gr_targets *targets, int64_t **seeds, int64_t *n_seeds, graft_error *error);
 /** Deal n_seeds seeds of this rank, as in gr_batch_mode. */
-int32_t gr_batch_deal_seeds(const struct gr_setup *setup, const struct gr_minibatches *m, int64_t n_seeds,
-                            struct gr_batch_deal *deal, graft_error *error);
+int32_t gr_train_batch_deal_seeds(const struct gr_setup *setup, const struct gr_minibatches *m, int64_t n_seeds,
+                                  struct gr_batch_deal *deal, graft_error *error);
 /** A sampler of the graph and the seeds in `source`, to which options of the trainer are added. \return OK; ERR_OPTION;
  *  ERR_NOMEM: on this rank only. */
-int32_t gr_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, struct gr_sampler_source source,
-                         const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error);
+int32_t gr_train_batch_sampler(struct gr_setup *setup, struct gr_minibatches *m, struct gr_sampler_source source,
+                               const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error);
 /** The memory of the sampler counts as the trainer's. */
-void    gr_batch_charge_sampler(struct gr_setup *setup, struct gr_minibatches *m);
+void    gr_train_batch_charge_sampler(struct gr_setup *setup, struct gr_minibatches *m);
 
 /** The block of layer l of the batch. \return OK; ERR_NOMEM. */
-int32_t gr_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *layer,
-                       graft_error *error);
-void    gr_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
+int32_t gr_train_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l,
+                             const struct gr_batch_layer *layer, graft_error *error);
+void    gr_train_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
 
 /** Charge the budget of the trainer with the present bytes of the data that last. */
-static inline void gr_batches_charge(struct gr_setup *setup, struct gr_minibatches *m)
+static inline void gr_train_batches_charge(struct gr_setup *setup, struct gr_minibatches *m)
 {
     for (int use = 0; use < GR_USES; use++) {
         const int64_t bytes = gr_budget_bytes(&m->lasting.budget, (enum gr_use)use);
@@ -256,19 +257,20 @@ static inline void gr_batches_charge(struct gr_setup *setup, struct gr_minibatch
 }
 
 /** Over ranks: fetch the data of the halo. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_batch_halo_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
+int32_t gr_train_batch_halo_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 /** Data of the trainer that change, over ranks: prepare() allocates space, and take() uses the new data and renews the
  *  halo, which is collective. `what`: GRAFT_UPDATE_... */
 struct gr_batch_changes {
     void *values; /* of the joined graph, before take() the new ones, and then the old ones; or NULL */
     char *packed; /* space for the rows that this rank sends */
 };
-int32_t gr_batch_halo_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
-                              const struct gr_new_edges *edges, struct gr_batch_changes *changes, graft_error *error);
-int32_t gr_batch_halo_take(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
-                           struct gr_batch_changes *changes, graft_error *error);
+int32_t gr_train_batch_halo_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                                    const struct gr_new_edges *edges, struct gr_batch_changes *changes,
+                                    graft_error *error);
+int32_t gr_train_batch_halo_take(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
+                                 struct gr_batch_changes *changes, graft_error *error);
 
 /** The extension of the sampler with hec.miss=fetch, or NULL. */
-const struct gr_extension *gr_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
+const struct gr_extension *gr_train_batch_fetch_extension(struct gr_setup *setup, struct gr_minibatches *m);
 /** Once the vertices of a batch are numbered: the rows that are sent, and space for them. */
-int32_t                    gr_batch_fetch_number(struct gr_minibatches *m, graft_error *error);
+int32_t                    gr_train_batch_fetch_number(struct gr_minibatches *m, graft_error *error);

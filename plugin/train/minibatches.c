@@ -21,7 +21,7 @@ static int32_t check_live_options(const struct gr_setup *s, const struct gr_batc
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'batch_size' and 'on_nonfinite=restore' cannot be set together: earlier weights must "
                        "have a finite loss, and a batch measures the loss of some training vertices only");
-    return gr_by_rows_check_folder(s, error);
+    return gr_setup_by_rows_check_folder(s, error);
 }
 
 /* Refuse options that are not supported with batches. */
@@ -61,8 +61,8 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     return GRAFT_OK;
 }
 
-int32_t gr_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m, const struct gr_targets *targets,
-                       int64_t **seeds, int64_t *n_seeds, graft_error *error)
+int32_t gr_train_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m, const struct gr_targets *targets,
+                             int64_t **seeds, int64_t *n_seeds, graft_error *error)
 {
     const int all = m->mode->renews;
     int64_t   count = 0;
@@ -93,8 +93,8 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
     return GRAFT_OK;
 }
 
-int32_t gr_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
-                            struct gr_batch_deal *deal, graft_error *error)
+int32_t gr_train_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
+                                  struct gr_batch_deal *deal, graft_error *error)
 {
     const int64_t size = gr_sample_options(s->context)->batch_size;
 
@@ -104,8 +104,8 @@ int32_t gr_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatche
                    (long long)size, (long long)n_seeds, m->mode->renews ? "vertices" : "training vertices");
 }
 
-int32_t gr_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source source,
-                         const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
+int32_t gr_train_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source source,
+                               const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
 {
     int64_t fanout[GR_LAYERS_MAX];
 
@@ -130,10 +130,10 @@ static int32_t init_mode(struct gr_setup *s, struct gr_minibatches *m, graft_err
                                      .width = width };
 
     for (int32_t l = 0; l < config->n_layers; l++)
-        width[l] = config->kind->attends ? gr_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
+        width[l] = config->kind->attends ? gr_model_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
     if (m->mode->init != NULL) GR_TRY(m->mode->init(s, m, &wish, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_batch_tables_init(s, m, error), error));
-    gr_batches_charge(s, m);
+    GR_TRY(gr_strategy_agree(s->run.strategy, gr_train_batch_tables_init(s, m, error), error));
+    gr_train_batches_charge(s, m);
     return GRAFT_OK;
 }
 
@@ -145,18 +145,19 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
 
     GR_TRY_DONE(check_options(s, m->mode, error));
     rc = make_places(s, m, error);
-    if (rc == GRAFT_OK) rc = gr_batch_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
+    if (rc == GRAFT_OK) rc = gr_train_batch_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->derived.whole.a != NULL) m->graph = &s->derived.whole.a->csr;
     GR_TRY_DONE(init_mode(s, m, error));
-    GR_TRY_DONE(gr_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
+    GR_TRY_DONE(gr_train_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
     source.graph = m->graph;
     source.seeds = seeds;
-    rc = gr_batch_sampler(s, m, source, &m->deal, &m->sampler, error);
+    rc = gr_train_batch_sampler(s, m, source, &m->deal, &m->sampler, error);
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY_DONE(gr_batches_identify(s, m->sampler, &m->id, error));
-    if (m->cached != NULL) rc = gr_cached_gather(m->cached, error); /* so that explain() knows the capacities */
+    GR_TRY_DONE(gr_train_batches_identify(s, m->sampler, &m->id, error));
+    if (m->cached != NULL)
+        rc = gr_parallel_cached_gather(m->cached, error); /* so that explain() knows the capacities */
 done:
     gr_free(s->context, seeds);
     return rc;
@@ -166,7 +167,7 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
 {
     if (m == NULL) return;
     gr_sampler_destroy(m->sampler);
-    if (m->cached != NULL) gr_cached_fini(m->cached);
+    if (m->cached != NULL) gr_parallel_cached_fini(m->cached);
     if (m->mode->fini != NULL) m->mode->fini(s, m);
     for (int use = 0; use < GR_USES; use++) gr_budget_charge(&s->budget, (enum gr_use)use, -m->lasting.charged[use]);
     gr_budget_charge(&s->budget, GR_USE_GRAPH, -m->charged);
@@ -178,9 +179,9 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     gr_free(s->context, m);
 }
 
-void gr_batch_charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
+void gr_train_batch_charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
 {
-    const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_bytes(m->no_edges.row_ptr);
+    const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_memory_bytes(m->no_edges.row_ptr);
 
     gr_budget_charge(&s->budget, GR_USE_GRAPH, bytes - m->charged);
     m->charged = bytes;
@@ -194,7 +195,7 @@ static const struct gr_batch_mode *mode_of(const struct gr_setup *s)
     return gr_setup_has_history(s) ? &gr_train_history_batches : &one_process;
 }
 
-int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
+int32_t gr_train_minibatches_init(graft_trainer *t, graft_error *error)
 {
     struct gr_setup       *s = &t->setup;
     struct gr_minibatches *made = NULL;
@@ -205,10 +206,10 @@ int32_t gr_minibatches_init(graft_trainer *t, graft_error *error)
     made->mode = mode_of(s);
     gr_budget_init(&made->lasting.budget, s->context, s->budget.limit - gr_budget_total(&s->budget));
     GR_TRY_DONE(make_minibatches(s, made, error));
-    gr_minibatches_fini(t);
+    gr_train_minibatches_fini(t);
     t->batches = made;
     made = NULL;
-    gr_batch_charge_sampler(s, t->batches);
+    gr_train_batch_charge_sampler(s, t->batches);
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
     t->progress.batches = t->batches->id;
 done:
@@ -241,7 +242,7 @@ static void warn_of_batches(const graft_trainer *t, const struct gr_batches_id *
            (long long)p->epoch + 1, now, (long long)p->batch, then);
 }
 
-void gr_minibatches_restart(graft_trainer *t)
+void gr_train_minibatches_restart(graft_trainer *t)
 {
     struct gr_progress *p = &t->progress;
 
@@ -250,31 +251,31 @@ void gr_minibatches_restart(graft_trainer *t)
     p->batches = t->batches != NULL ? t->batches->id : (struct gr_batches_id){ 0 };
 }
 
-void gr_minibatches_settle(graft_trainer *t)
+void gr_train_minibatches_settle(graft_trainer *t)
 {
     const struct gr_progress  *p = &t->progress;
     const struct gr_batches_id own = t->batches != NULL ? t->batches->id : (struct gr_batches_id){ 0 };
 
     if (p->batch > 0 && p->batch <= p->n_batches && memcmp(&p->batches, &own, sizeof own) == 0) return;
     if (p->batch > 0) warn_of_batches(t, &own);
-    gr_minibatches_restart(t);
+    gr_train_minibatches_restart(t);
 }
 
-void gr_minibatches_forget(graft_trainer *t)
+void gr_train_minibatches_forget(graft_trainer *t)
 {
     if (t->batches == NULL) return;
-    if (t->batches->cached != NULL) gr_cached_forget(t->batches->cached);
-    gr_batch_tables_unset(t->batches);
+    if (t->batches->cached != NULL) gr_parallel_cached_forget(t->batches->cached);
+    gr_train_batch_tables_unset(t->batches);
 }
 
-int32_t gr_minibatches_prepare(graft_trainer *t, graft_error *error)
+int32_t gr_train_minibatches_prepare(graft_trainer *t, graft_error *error)
 {
     struct gr_setup *s = &t->setup;
 
     return gr_strategy_agree(s->run.strategy, check_live_options(s, t->batches->mode, error), error);
 }
 
-int32_t gr_minibatches_begin_epoch(graft_trainer *t, graft_error *error)
+int32_t gr_train_minibatches_begin_epoch(graft_trainer *t, graft_error *error)
 {
     struct gr_minibatches *m = t->batches;
     const int32_t          rc = gr_sampler_begin(m->sampler, t->progress.epoch, t->progress.batch, error);
@@ -282,15 +283,15 @@ int32_t gr_minibatches_begin_epoch(graft_trainer *t, graft_error *error)
     return rc < 0 || m->mode->begin_epoch == NULL ? rc : m->mode->begin_epoch(&t->setup, m, error);
 }
 
-int32_t gr_minibatches_end_epoch(graft_trainer *t, graft_error *error)
+int32_t gr_train_minibatches_end_epoch(graft_trainer *t, graft_error *error)
 {
     struct gr_minibatches *m = t->batches;
     const int32_t          rc = m->mode->end_epoch != NULL ? m->mode->end_epoch(&t->setup, m, error) : GRAFT_OK;
 
-    return rc < 0 || m->cached == NULL ? rc : gr_cached_gather(m->cached, error);
+    return rc < 0 || m->cached == NULL ? rc : gr_parallel_cached_gather(m->cached, error);
 }
 
-void gr_minibatches_fini(graft_trainer *t)
+void gr_train_minibatches_fini(graft_trainer *t)
 {
     free_minibatches(&t->setup, t->batches);
     t->batches = NULL;

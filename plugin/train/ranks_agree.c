@@ -14,22 +14,22 @@ static uint64_t digest_of(graft_trainer *t)
     uint32_t         crc = 0;
 
     for (int32_t i = 0; gr_trainer_state_item(t, i, &item, &error) == GRAFT_OK; i++)
-        if (!gr_state_is_table(&item)) crc = gr_crc(crc, item.data, (uint64_t)gr_nn_item_bytes(&item));
+        if (!gr_train_state_is_table(&item)) crc = gr_crc(crc, item.data, (uint64_t)gr_nn_item_bytes(&item));
     return crc;
 }
 
 /* Caches are used if all ranks have them, otherwise all begin with empty caches. */
 static int32_t use_state(graft_trainer *t, graft_error *error)
 {
-    int64_t missing = t->batches == NULL || !gr_batch_tables_hold(t->batches, 1);
+    int64_t missing = t->batches == NULL || !gr_train_batch_tables_hold(t->batches, 1);
     int32_t rc = GRAFT_OK;
 
     gr_strategy_forget(t->setup.run.strategy, 0);
-    gr_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
+    gr_train_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
     if (t->batches == NULL) return GRAFT_OK;
     GR_TRY_DONE(gr_comm_max(t->setup.data.over->comm, &missing, 1, error));
-    if (missing) gr_minibatches_forget(t);
-    else gr_batch_tables_take(t->batches, gr_minibatch_number(&t->progress));
+    if (missing) gr_train_minibatches_forget(t);
+    else gr_train_batch_tables_take(t->batches, gr_train_minibatch_number(&t->progress));
 done:
     return rc;
 }
@@ -40,7 +40,7 @@ static uint32_t live_options(const graft_context *context)
     return gr_options_bit(context, &gr_training_option_table) | gr_options_bit(context, &gr_halo_option_table);
 }
 
-int32_t gr_ranks_compare_states(graft_trainer *t, int trains, int32_t rc, graft_error *error)
+int32_t gr_trainer_compare_states(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "the status of this call",
                                          "the number of completed epochs",
@@ -56,7 +56,7 @@ int32_t gr_ranks_compare_states(graft_trainer *t, int trains, int32_t rc, graft_
         t->state_is_set ? digest_of(t) : 0,
         (uint64_t)trains,
         (uint64_t)gr_base_options(t->setup.context)->check,
-        trains ? gr_options_live_digest(t->setup.context, live_options(t->setup.context)) : 0,
+        trains ? gr_comm_digest_live_options(t->setup.context, live_options(t->setup.context)) : 0,
     };
     graft_error differs = { .size = sizeof differs };
     int32_t     same;

@@ -19,8 +19,8 @@ int32_t gr_trainer_memory_item(const graft_trainer *t, int32_t index, graft_memo
 {
     if (index < 0 || index >= GR_USES)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no ledger item %d, there are %d", index, GR_USES);
-    item->name = gr_use_name((enum gr_use)index);
-    item->help = gr_use_help((enum gr_use)index);
+    item->name = gr_budget_use_name((enum gr_use)index);
+    item->help = gr_budget_use_help((enum gr_use)index);
     item->bytes = gr_budget_bytes(&t->setup.budget, (enum gr_use)index);
     return GRAFT_OK;
 }
@@ -59,5 +59,5 @@ int32_t gr_trainer_cache_item(const graft_trainer *t, int32_t rank, int32_t inde
 {
     if (t->batches == NULL || t->batches->cached == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the trainer has no batches that read rows of others, and no caches");
-    return gr_cached_item(t->batches->cached, rank, index, item, error);
+    return gr_parallel_cached_item(t->batches->cached, rank, index, item, error);
 }

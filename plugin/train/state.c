@@ -38,13 +38,13 @@ static void table_item(const struct gr_state_table *table, graft_state_item *ite
     item->data = table->data;
 }
 
-int gr_state_is_table(const graft_state_item *item)
+int gr_train_state_is_table(const graft_state_item *item)
 {
     return strncmp(item->name, GR_STATE_HISTORY, strlen(GR_STATE_HISTORY)) == 0 ||
            strncmp(item->name, GR_STATE_CACHES, strlen(GR_STATE_CACHES)) == 0;
 }
 
-int32_t gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
+int32_t gr_train_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error)
 {
     const int32_t n = state->model->parameters.count, n_trained = state->model->parameters.n_trained;
     const int32_t count = state->copies == 1 ? n : 2 * (n + n_trained);
@@ -82,7 +82,7 @@ struct gr_state gr_trainer_state(const graft_trainer *t)
 {
     const struct gr_progress *p = &t->progress;
 
-    return state_of(t, t->batches != NULL && gr_batch_tables_hold(t->batches, t->state_is_set),
+    return state_of(t, t->batches != NULL && gr_train_batch_tables_hold(t->batches, t->state_is_set),
                     p->n_batches > 0 || p->batch > 0 ? GR_PROGRESS_BATCHES : GR_PROGRESS_WHOLE);
 }
 
@@ -90,7 +90,7 @@ int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item 
 {
     const struct gr_state state = gr_trainer_state(t);
 
-    return gr_state_item(&state, index, item, error);
+    return gr_train_state_item(&state, index, item, error);
 }
 
 /* Whether a number is legal in the item of this name: an accuracy, or -1 before the first; a factor of the learning
@@ -118,11 +118,11 @@ static int has_squares(const struct gr_model *model, const char *name)
 }
 
 /* Counters cannot be negative, nor squares; weights must be finite, or no evaluation could follow. */
-int32_t gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error)
+int32_t gr_train_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error)
 {
     const int is_count = item->dtype == GRAFT_I64;
 
-    if (gr_state_is_table(item)) return GRAFT_OK; /* values depend on the trainer */
+    if (gr_train_state_is_table(item)) return GRAFT_OK; /* values depend on the trainer */
     if (item->dtype == GRAFT_F64 && !number_can_be(item->name, *(const double *)item->data)) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%.80s' cannot be %g", item->name,
                        *(const double *)item->data);
@@ -139,7 +139,7 @@ int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, gr
     int32_t               index = 0;
 
     do {
-        if (gr_state_item(&state, index++, ours, error) < 0)
+        if (gr_train_state_item(&state, index++, ours, error) < 0)
             return gr_fail(error, GRAFT_ERR_NOT_FOUND, "this trainer has no state item '%.80s'", like->name);
     } while (strcmp(ours->name, like->name) != 0);
     return gr_nn_check_form(like, ours, error);
@@ -158,8 +158,8 @@ int32_t gr_trainer_state_check(const graft_trainer *t, const graft_state_item *i
 {
     const struct gr_state_table *table = table_of(t, ours);
 
-    if (table != NULL) return gr_batch_table_check(t->batches, table, item->data, error);
-    return gr_state_check(&t->setup.model, item, error);
+    if (table != NULL) return gr_train_batch_table_check(t->batches, table, item->data, error);
+    return gr_train_state_check(&t->setup.model, item, error);
 }
 
 /* The arrays of the state are the trainer's own; only hosts see them as constant. */
@@ -167,7 +167,7 @@ void gr_trainer_state_copy(graft_trainer *t, const graft_state_item *item, const
 {
     struct gr_state_table *table = table_of(t, ours);
 
-    if (t->batches != NULL && !t->state_is_set) gr_batch_tables_unset(t->batches);
+    if (t->batches != NULL && !t->state_is_set) gr_train_batch_tables_unset(t->batches);
     memcpy((void *)(uintptr_t)ours->data, item->data, (uint64_t)gr_nn_item_bytes(ours));
     if (table != NULL) table->is_set = 1;
     t->state_is_set = 1;

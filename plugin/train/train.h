@@ -56,29 +56,29 @@ struct gr_state {
 /** The state of a trainer, with its tables unless they are empty. */
 struct gr_state gr_trainer_state(const graft_trainer *trainer);
 /** As graft_train_api.state_item(). */
-int32_t         gr_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
+int32_t gr_train_state_item(const struct gr_state *state, int32_t index, graft_state_item *item, graft_error *error);
 /** Check values for an item of the model's state. \return OK; ERR_FORMAT. */
-int32_t         gr_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
+int32_t gr_train_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error);
 /** Whether the item is a table. */
-int             gr_state_is_table(const graft_state_item *item);
+int     gr_train_state_is_table(const graft_state_item *item);
 /** The item of the trainer with this name and shape; empty tables are found too. \return OK; ERR_NOT_FOUND;
  *  ERR_FORMAT. */
-int32_t         gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
-                                      graft_error *error);
+int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
+                              graft_error *error);
 /** Check the values of an item for item `ours` of the trainer. \return OK; ERR_FORMAT. */
 int32_t gr_trainer_state_check(const graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours,
                                graft_error *error);
 /** Copy a checked item to item `ours` of the trainer. */
 void    gr_trainer_state_copy(graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours);
 /** Whether there are best weights. Their epoch is ahead of the completed ones if it was undone (on_nonfinite). */
-int     gr_progress_has_best(const struct gr_progress *progress);
+int     gr_train_progress_has_best(const struct gr_progress *progress);
 
 /** Check that all ranks have completed the same number of epochs, have the same state after state_set(), and, before an
  *  epoch (`trains`), the same options. `rc`: the earlier status of this rank, on which the ranks agree. */
-int32_t               gr_ranks_compare_states(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
-static inline int32_t gr_ranks_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error)
+int32_t               gr_trainer_compare_states(graft_trainer *trainer, int trains, int32_t rc, graft_error *error);
+static inline int32_t gr_trainer_compare_state(graft_trainer *trainer, int trains, int32_t rc, graft_error *error)
 {
-    return trainer->setup.data.over != NULL ? gr_ranks_compare_states(trainer, trains, rc, error) : rc;
+    return trainer->setup.data.over != NULL ? gr_trainer_compare_states(trainer, trains, rc, error) : rc;
 }
 
 /** A forward pass without dropout; and the metrics of its outputs. *is_finite: whether the losses of training and

@@ -37,7 +37,7 @@ int32_t gr_trainer_create(graft_context *context, int32_t found, const graft_dat
     GR_TRY_DONE(rc);
     t->progress = (struct gr_progress){ .best_accuracy = -1, .rate_factor = 1 };
     GR_TRY_DONE(gr_setup_init(&t->setup, context, &data, NULL, error));
-    GR_TRY_DONE(gr_minibatches_init(t, error));
+    GR_TRY_DONE(gr_train_minibatches_init(t, error));
     GR_TRY_DONE(gr_strategy_agree(t->setup.run.strategy, copy_options(t, error), error));
     *trainer = t;
     t = NULL;
@@ -49,13 +49,13 @@ done:
 void gr_trainer_destroy(graft_trainer *t)
 {
     if (t == NULL) return;
-    gr_minibatches_fini(t);
+    gr_train_minibatches_fini(t);
     gr_setup_fini(&t->setup);
     gr_free(t->setup.context, t->options);
     gr_free(t->setup.context, t);
 }
 
-int gr_progress_has_best(const struct gr_progress *progress)
+int gr_train_progress_has_best(const struct gr_progress *progress)
 {
     return progress->best_epoch > 0;
 }
@@ -79,13 +79,13 @@ int32_t gr_trainer_forward(graft_trainer *t, graft_error *error)
 
 void gr_trainer_forward_end(graft_trainer *t)
 {
-    if (t->setup.arrays != NULL) gr_arrays_fini(&t->setup);
+    if (t->setup.arrays != NULL) gr_setup_arrays_fini(&t->setup);
 }
 
 int32_t gr_trainer_measure(graft_trainer *t, graft_metrics *metrics, int *is_finite, graft_error *error)
 {
     const double  begin = gr_profile_begin(&t->setup.run.profile);
-    const int32_t rc = gr_loss_measure(&t->setup.run, gr_run_logits(&t->setup.run), metrics, is_finite, error);
+    const int32_t rc = gr_run_loss_measure(&t->setup.run, gr_run_logits(&t->setup.run), metrics, is_finite, error);
 
     gr_profile_end(&t->setup.run.profile, "loss", begin, 0, 0);
     return rc;
@@ -101,11 +101,11 @@ static int32_t check_weights(int32_t weights, graft_error *error)
 /* A forward pass without dropout, with the requested weights. */
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
-    const int best = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress);
+    const int best = weights == GRAFT_WEIGHTS_BEST && gr_train_progress_has_best(&t->progress);
     int32_t   rc = GRAFT_OK;
 
     gr_setup_set_threads(&t->setup);
-    GR_TRY_DONE(gr_spans_reset(&t->setup, error));
+    GR_TRY_DONE(gr_setup_spans_reset(&t->setup, error));
     if (best) swap_best(t);
     rc = gr_trainer_forward(t, error);
     if (best) swap_best(t);
@@ -121,16 +121,16 @@ int32_t gr_trainer_evaluate(graft_trainer *t, int32_t rc, int32_t weights, graft
         rc = gr_fail(error, GRAFT_ERR_STATE, "the data set has no split to measure");
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
+    if (rc == GRAFT_OK) rc = gr_trainer_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     GR_TRY_DONE(infer(t, weights, error));
     GR_TRY_DONE(gr_trainer_measure(t, metrics, &is_finite, error));
-    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && gr_progress_has_best(&t->progress) ? t->progress.best_epoch
-                                                                                         : t->progress.epoch;
+    metrics->epoch = weights == GRAFT_WEIGHTS_BEST && gr_train_progress_has_best(&t->progress) ? t->progress.best_epoch
+                                                                                               : t->progress.epoch;
 done:
     gr_trainer_forward_end(t);
-    return gr_ranks_fail(&t->setup, rc, error);
+    return gr_setup_ranks_fail(&t->setup, rc, error);
 }
 
 int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_t *labels, const graft_dense *logits,
@@ -141,10 +141,10 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
     if (rc == GRAFT_OK) rc = gr_setup_check_outputs(&t->setup, &outputs, error);
     if (rc == GRAFT_OK) rc = check_weights(weights, error);
     rc = gr_strategy_agree(t->setup.run.strategy, rc, error);
-    if (rc == GRAFT_OK) rc = gr_ranks_compare_state(t, 0, GRAFT_OK, error);
+    if (rc == GRAFT_OK) rc = gr_trainer_compare_state(t, 0, GRAFT_OK, error);
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
-    rc = gr_ranks_fail(&t->setup, infer(t, weights, error), error);
+    rc = gr_setup_ranks_fail(&t->setup, infer(t, weights, error), error);
     if (rc == GRAFT_OK) rc = gr_setup_give(&t->setup, &outputs, error);
     gr_trainer_forward_end(t);
     return rc;
@@ -152,9 +152,9 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
 
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    GR_TRY_DONE(gr_ranks_compare_state(t, 0, rc, error));
+    GR_TRY_DONE(gr_trainer_compare_state(t, 0, rc, error));
     GR_TRY_DONE(gr_setup_check_loans(&t->setup, what, error));
-    if (t->batches != NULL) GR_TRY_DONE(gr_minibatches_update(t, what, data, error));
+    if (t->batches != NULL) GR_TRY_DONE(gr_train_minibatches_update(t, what, data, error));
     else GR_TRY_DONE(gr_setup_update(&t->setup, what, data, NULL, error));
     /* The best accuracy, and all knowledge about the weights, belong to the old data. */
     t->has_previous = t->is_measured = 0;

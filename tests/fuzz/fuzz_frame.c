@@ -46,16 +46,17 @@ static const char *frame_fault(struct supply *s)
     rest = (size_t)(s->end - s->at);
     same = found.magic == GR_FRAME_MAGIC && found.abi == GRAFT_ABI_VERSION &&
            memcmp(&found.channel, &expected.channel, sizeof found - offsetof(struct gr_frame, channel)) == 0;
-    if ((gr_frame_check(&found, &expected, &error) == GRAFT_OK) != same)
+    if ((gr_comm_frame_check(&found, &expected, &error) == GRAFT_OK) != same)
         return "a wrong frame passes, or a right one not";
     if (!same && error.message[0] == '\0') return "no sentence";
     if (found.bytes > rest) found.bytes = rest;
-    if ((change & 4) && found.rows >= 0 && found.width >= 0) gr_frame_seal(&found, s->at);
+    if ((change & 4) && found.rows >= 0 && found.width >= 0) gr_comm_frame_seal(&found, s->at);
     crc = found.crc;
     found.crc = 0;
     same = crc == gr_crc_plain(gr_crc_plain(0, &found, sizeof found), s->at, found.bytes);
     found.crc = crc;
-    return (gr_frame_check_payload(&found, s->at, &error) == GRAFT_OK) == same ? NULL : "a wrong CRC passes, or not";
+    return (gr_comm_frame_check_payload(&found, s->at, &error) == GRAFT_OK) == same ? NULL
+                                                                                    : "a wrong CRC passes, or not";
 }
 
 /* -- a transport with the other ranks ------------------------------------------------------------------------------ */
@@ -132,7 +133,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
         else supply_bytes(o->s, payload->data, payload->bytes);
         payload->state = ARRIVED;
     }
-    gr_frame_seal(&frame, payload != NULL ? payload->data : NULL);
+    gr_comm_frame_seal(&frame, payload != NULL ? payload->data : NULL);
     if (how & 4) ((uint8_t *)&frame)[supply_byte(o->s) % sizeof frame] ^= supply_byte(o->s);
     memcpy(r->data, &frame, sizeof frame);
 }

@@ -35,7 +35,7 @@ static const char *owners_fault(const uint8_t *bytes, size_t count, const struct
 
     for (int i = 0; i < MOST; i++) owner[i] = UNTOUCHED;
     write_file(&folder, "owners", bytes, count);
-    rc = gr_owners_read(&context, folder_path(&folder, "owners"), graph, parts, owner, &error);
+    rc = gr_partition_owners_read(&context, folder_path(&folder, "owners"), graph, parts, owner, &error);
     if (memory.live_bytes != 0) return "memory leaked";
     for (int64_t v = 0; v < MOST; v++) {
         if (rc == GRAFT_OK && v < graph->n_vertices) {

@@ -101,8 +101,8 @@ static int32_t make(struct rank *r, struct owned *o)
     int32_t         rc;
 
     if (o->job->halo) {
-        TRY(gr_options_compare(r->context, o->graph->comm, gr_options_bit(r->context, &gr_halo_option_table),
-                               &r->error));
+        TRY(gr_comm_compare_options(r->context, o->graph->comm, gr_options_bit(r->context, &gr_halo_option_table),
+                                    &r->error));
         TRY(gr_halo_rows_init(r->context, o->graph->comm, &o->graph->part.halo, width, LAYERS, &o->rows, &r->error));
         gr_halo_rows_weigh(&o->rows, &o->graph->part);
         return GRAFT_OK;
@@ -305,13 +305,13 @@ static int32_t decide(struct rank *r, struct owned *o)
     int32_t         rc = GRAFT_OK;
 
     if (o->job->network.gamma > 0) {
-        TRY(gr_network_measure(comm, &r->error));
+        TRY(gr_adaptive_network_measure(comm, &r->error));
         for (int32_t i = 0; i < r->n_ranks * r->n_ranks && r->rank == 0; i++) {
             comm->network[i] = o->job->network;
             comm->network[i].theta *= 1 + i / r->n_ranks + 2 * (i % r->n_ranks);
         }
     }
-    rc = o->job->halo ? gr_adapt(&o->rows.layers, NULL, LANES, 0, &r->error)
+    rc = o->job->halo ? gr_adaptive_set_widths(&o->rows.layers, NULL, LANES, 0, &r->error)
                       : gr_interface_aggregate.assign_bits(o->plan, &r->error);
 done:
     return rc;

@@ -87,7 +87,7 @@ void ranks_init(struct ranks *ranks, int32_t n_ranks, double timeout, int32_t (*
     ranks->fail_rank = -1;
     atomic_store(&ranks->fail_at, -1);
     host.allocate = allocate_message;
-    must_succeed(gr_rank_threads_create(&host, n_ranks, transports, &error), &error);
+    must_succeed(gr_comm_threads_create(&host, n_ranks, transports, &error), &error);
     host.allocate = rank_allocate;
     for (int32_t i = 0; i < n_ranks; i++) {
         struct rank *rank = &ranks->at[i];

@@ -293,11 +293,11 @@ static void test_slices(graft_context *context, graft_error *error)
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
         graft_data *data = NULL;
 
-        rc = gr_data_open_slice(context, &t, folder.path, 0, &data, error);
+        rc = gr_io_data_open_slice(context, &t, folder.path, 0, &data, error);
         if (rc < 0) break;
-        mine[0] += (int)gr_data_view(data)->n_slice;
-        mine[1] += (int)gr_csr_entries(gr_data_view(data)->graph);
-        gr_data_close(context, data);
+        mine[0] += (int)gr_io_data_view(data)->n_slice;
+        mine[1] += (int)gr_csr_entries(gr_io_data_view(data)->graph);
+        gr_io_data_close(context, data);
     }
     if (t.close != NULL) t.close(t.self);
     PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

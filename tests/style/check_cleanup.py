@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Failures free what they should: check_cleanup.py ROOT. GR_TRY returns at once, so that a function with a label `done`,
-which has something to free, may only have GR_TRY_DONE."""
+"""Failures free what they should: check_cleanup.py ROOT. GR_TRY returns at once, so a function with a label `done`,
+which has something to free, has only GR_TRY_DONE."""
 import re
 import sys
 

@@ -45,7 +45,7 @@ static int32_t simd_init(const struct gr_simd_loops *loops, const graft_host *ho
 
 static void simd_fini(void *state)
 {
-    if (state != NULL) gr_host_free(((struct simd_state *)state)->host, state);
+    if (state != NULL) gr_memory_host_free(((struct simd_state *)state)->host, state);
 }
 
 static int32_t simd_supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
@@ -64,11 +64,11 @@ static void simd_release(void *state, void *prepared)
     struct simd_prepared *p = prepared;
 
     if (p == NULL) return;
-    gr_host_free(host, p->list.first_rows);
-    gr_host_free(host, p->list.hubs);
-    gr_host_free(host, p->partials.z);
-    gr_host_free(host, p->partials.winner);
-    gr_host_free(host, p);
+    gr_memory_host_free(host, p->list.first_rows);
+    gr_memory_host_free(host, p->list.hubs);
+    gr_memory_host_free(host, p->partials.z);
+    gr_memory_host_free(host, p->partials.winner);
+    gr_memory_host_free(host, p);
 }
 
 static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, int64_t *bytes, graft_error *error)
@@ -78,7 +78,7 @@ static int32_t simd_prepare(void *state, const graft_csr *a, void **prepared, in
     int32_t               rc = GRAFT_OK;
 
     GR_TRY_DONE(GR_HOST_NEW(host, p, 1, error));
-    gr_tasks_count(a, &p->list);
+    gr_kernel_tasks_count(a, &p->list);
     GR_TRY_DONE(GR_HOST_NEW(host, p->list.first_rows, p->list.n_tasks + 1, error));
     GR_TRY_DONE(GR_HOST_NEW(host, p->list.hubs, p->list.most_hubs, error));
     *bytes +=
@@ -100,11 +100,11 @@ static void reserve_partials(const struct simd_state *state, struct simd_prepare
     if (p->list.n_hubs == 0 || width <= p->partials.width || width > INT64_MAX / 8 / p->list.n_segments) return;
     if (GR_HOST_NEW(host, more.z, p->list.n_segments * width * 8, &ignored) < 0 ||
         GR_HOST_NEW(host, more.winner, p->list.n_segments * width, &ignored) < 0) {
-        gr_host_free(host, more.z);
+        gr_memory_host_free(host, more.z);
         return;
     }
-    gr_host_free(host, p->partials.z);
-    gr_host_free(host, p->partials.winner);
+    gr_memory_host_free(host, p->partials.z);
+    gr_memory_host_free(host, p->partials.winner);
     p->partials = more;
 }
 
@@ -196,7 +196,7 @@ static int64_t do_rows(const struct simd_run *r, int64_t begin, int64_t end, int
 
         last = row_ptr[row + 1];
         if (gr_is_hub(last - first)) {
-            if (strip.begin == 0) gr_task_add_hub(&r->p->list, row);
+            if (strip.begin == 0) gr_kernel_task_add_hub(&r->p->list, row);
             continue;
         }
         forbidden = is_forbidden(mask, row, strip);
@@ -234,7 +234,7 @@ static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
         for (int64_t j = 0; j < width; j += GR_SIMD_STRIP)
             do_rows(r, row, next, INT64_MAX, strip_at(r, j, GR_SIMD_STRIP));
         if (next > row) report_rows(r, row, next);
-        if (next < end && is_hub(r->job.a, next)) gr_task_add_hub(&r->p->list, next++);
+        if (next < end && is_hub(r->job.a, next)) gr_kernel_task_add_hub(&r->p->list, next++);
     }
 }
 
@@ -253,16 +253,16 @@ static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
 {
     const graft_csr     *a = r->job.a;
     struct gr_task_list *list = &r->p->list;
-    const int64_t        task = number / n_parts, part = number % n_parts, first = gr_task_first(a, list, task);
+    const int64_t        task = number / n_parts, part = number % n_parts, first = gr_kernel_task_first(a, list, task);
 
     if (r->job.args->rows_done != NULL) {
-        const int64_t rows = gr_task_first(a, list, task + 1) - first;
+        const int64_t rows = gr_kernel_task_first(a, list, task + 1) - first;
 
         do_blocks(r, first + rows * part / n_parts, first + rows * (part + 1) / n_parts);
     } else {
         const int64_t work_end = (task + 1) * GR_TASK_ENTRIES;
 
-        gr_task_set_first(list, task + 1, do_rows(r, first, a->n_rows, work_end, strip_number(r, part)));
+        gr_kernel_task_set_first(list, task + 1, do_rows(r, first, a->n_rows, work_end, strip_number(r, part)));
     }
 }
 
@@ -426,7 +426,7 @@ static void share_all(const struct simd_run *r, int known, int64_t n_strips, int
     if (!known) {
 #pragma omp single
         {
-            gr_tasks_end(r->job.a, &p->list);
+            gr_kernel_tasks_end(r->job.a, &p->list);
             reserve_partials(r->state, p, r->job.args->c->n_cols);
         }
         if (has_partials(r)) share_work(r, p->list.n_segments * n_strips, n_strips, do_segment);

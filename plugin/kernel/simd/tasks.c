@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-void gr_tasks_count(const graft_csr *a, struct gr_task_list *list)
+void gr_kernel_tasks_count(const graft_csr *a, struct gr_task_list *list)
 {
     list->n_tasks = (gr_work_before(a->row_ptr[a->n_rows], a->n_rows) + GR_TASK_ENTRIES - 1) / GR_TASK_ENTRIES;
     list->most_hubs = a->row_ptr[a->n_rows] / (2 * GR_TASK_ENTRIES);
@@ -23,7 +23,7 @@ static int64_t find_task_row(const graft_csr *a, int64_t low, int64_t high, int6
     return low;
 }
 
-int64_t gr_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task)
+int64_t gr_kernel_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task)
 {
     int64_t row, low, high = a->n_rows;
 
@@ -33,11 +33,11 @@ int64_t gr_task_first(const graft_csr *a, struct gr_task_list *list, int64_t tas
     low = atomic_load_explicit(&list->first_rows[task - 1], memory_order_relaxed);
     if ((low > 0 || task == 1) && high - low > GR_TASK_ROWS) high = low + GR_TASK_ROWS;
     row = find_task_row(a, low, high, task * GR_TASK_ENTRIES);
-    gr_task_set_first(list, task, row);
+    gr_kernel_task_set_first(list, task, row);
     return row;
 }
 
-void gr_task_add_hub(struct gr_task_list *list, int64_t row)
+void gr_kernel_task_add_hub(struct gr_task_list *list, int64_t row)
 {
     int64_t at;
 
@@ -47,7 +47,7 @@ void gr_task_add_hub(struct gr_task_list *list, int64_t row)
     list->hubs[at].row = row;
 }
 
-void gr_tasks_end(const graft_csr *a, struct gr_task_list *list)
+void gr_kernel_tasks_end(const graft_csr *a, struct gr_task_list *list)
 {
     list->complete = 1;
     list->n_segments = 0;

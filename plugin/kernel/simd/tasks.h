@@ -28,22 +28,22 @@ struct gr_task_list {
 };
 
 /** Count the tasks, and the most hubs that a matrix of its size may have. */
-void gr_tasks_count(const graft_csr *a, struct gr_task_list *list);
+void gr_kernel_tasks_count(const graft_csr *a, struct gr_task_list *list);
 
 /** The first row of a task, or of one after it if it has none. [any-thread] */
-int64_t gr_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task);
+int64_t gr_kernel_task_first(const graft_csr *a, struct gr_task_list *list, int64_t task);
 
 /** Say where a task begins, which is known when the one before it is done. [any-thread] */
-static inline void gr_task_set_first(struct gr_task_list *list, int64_t task, int64_t row)
+static inline void gr_kernel_task_set_first(struct gr_task_list *list, int64_t task, int64_t row)
 {
     atomic_store_explicit(&list->first_rows[task], row, memory_order_relaxed);
 }
 
 /** Note a hub, unless they are known; once for each. [any-thread] */
-void gr_task_add_hub(struct gr_task_list *list, int64_t row);
+void gr_kernel_task_add_hub(struct gr_task_list *list, int64_t row);
 
 /** All tasks have been done once: number the segments of the hubs. */
-void gr_tasks_end(const graft_csr *a, struct gr_task_list *list);
+void gr_kernel_tasks_end(const graft_csr *a, struct gr_task_list *list);
 
 /** The work before a row whose first entry is `entry`. */
 static inline int64_t gr_work_before(int64_t entry, int64_t row)

@@ -519,8 +519,8 @@ static int32_t adapt_measure(struct rank *r)
 
     if (r->rank == 1) r->transport.send = adapt_slow_send;
     rc = gr_comm_create(r->context, &r->transport, 20, &r->comm, &r->error);
-    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error);
-    if (rc == GRAFT_OK) rc = gr_network_measure(r->comm, &r->error); /* a measurement exists after this */
+    if (rc == GRAFT_OK) rc = gr_adaptive_network_measure(r->comm, &r->error);
+    if (rc == GRAFT_OK) rc = gr_adaptive_network_measure(r->comm, &r->error); /* a measurement exists after this */
     if (rc == GRAFT_OK && r->rank == 0)
         memcpy(*found, r->comm->network, (size_t)(r->n_ranks * r->n_ranks) * sizeof(struct gr_network));
     return rc;

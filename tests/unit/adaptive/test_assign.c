@@ -182,7 +182,7 @@ static void test_enumerated(void)
         double       ours;
 
         problem_init(&p, &sample, 1 + turn % 7, 1 + (int32_t)sample_below(&sample, 4), 1 + turn % 2);
-        gr_assign_balance(api->context, &p.assign, lambda, &error);
+        gr_adaptive_assign_balance(api->context, &p.assign, lambda, &error);
         ours = assign_objective(&p, lambda);
         worst = fmax(worst, ours / enumerate(&p, lambda, 0) - 1);
     }
@@ -206,7 +206,7 @@ static void test_solver(void)
         double       best;
 
         problem_init(&p, &sample, 20 + 3 * turn, 3 + turn, 1 + turn % EXCHANGES);
-        gr_assign_balance(api->context, &p.assign, lambda, &error);
+        gr_adaptive_assign_balance(api->context, &p.assign, lambda, &error);
         best = solve(&p, lambda);
         if (best < 0) continue;
         solved++;
@@ -232,16 +232,18 @@ static void test_budgets(void)
         few = terms_of(&p, 2);
         many = terms_of(&p, 8);
         bytes = few.bytes + sample_below(&sample, many.bytes - few.bytes + 1);
-        if (gr_assign_within_bytes(api->context, &p.assign, bytes, &error) != GRAFT_OK) words = error.message;
+        if (gr_adaptive_assign_within_bytes(api->context, &p.assign, bytes, &error) != GRAFT_OK) words = error.message;
         got = terms_of(&p, 0);
         if (got.bytes > bytes) words = "more bytes than wanted";
-        if (gr_assign_within_bytes(api->context, &p.assign, few.bytes - 1, &error) != GRAFT_ERR_OPTION)
+        if (gr_adaptive_assign_within_bytes(api->context, &p.assign, few.bytes - 1, &error) != GRAFT_ERR_OPTION)
             words = "a budget that cannot be met is met";
         variance = sample_real(&sample, many.variance, few.variance);
-        if (gr_assign_within_variance(api->context, &p.assign, variance, &error) != GRAFT_OK) words = error.message;
+        if (gr_adaptive_assign_within_variance(api->context, &p.assign, variance, &error) != GRAFT_OK)
+            words = error.message;
         got = terms_of(&p, 0);
         if (got.variance > variance * (1 + 1e-9)) words = "more is lost than wanted";
-        if (gr_assign_within_variance(api->context, &p.assign, many.variance * 0.999, &error) != GRAFT_ERR_OPTION)
+        if (gr_adaptive_assign_within_variance(api->context, &p.assign, many.variance * 0.999, &error) !=
+            GRAFT_ERR_OPTION)
             words = "a loss that cannot be met is met";
     }
     ok(words == NULL, "budgets of bytes and of loss are kept%s%s", words != NULL ? ": " : "",
@@ -263,7 +265,7 @@ static void test_nothing_to_save(void)
 
         problem_init(&p, &sample, 20, 5, 1);
         few = terms_of(&p, 2).bytes + sample_below(&sample, terms_of(&p, 4).bytes);
-        gr_assign_within_bytes(api->context, &p.assign, few, &error);
+        gr_adaptive_assign_within_bytes(api->context, &p.assign, few, &error);
         alone = terms_of(&p, 0).variance;
         p.assign.n_groups = GROUPS;
         p.assign.n_channels = 7;
@@ -273,7 +275,7 @@ static void test_nothing_to_save(void)
             else p.groups[i] = (struct gr_assign_group){ 3, 0, 5 + (int32_t)(i % 2), 0 };
             if (i % 3 != 0) more += sent(&p, &p.groups[i], 2);
         }
-        gr_assign_within_bytes(api->context, &p.assign, few + more, &error);
+        gr_adaptive_assign_within_bytes(api->context, &p.assign, few + more, &error);
         worst = fmax(worst, terms_of(&p, 0).variance / alone - 1);
     }
     ok(worst < 1e-12, "groups that lose nothing take nothing from the others: %g", worst);
@@ -288,15 +290,15 @@ static void test_ends(void)
     int                   few = 0, many = 0;
 
     problem_init(&p, &sample, 30, 5, 2);
-    gr_assign_balance(api->context, &p.assign, 1, &error);
+    gr_adaptive_assign_balance(api->context, &p.assign, 1, &error);
     for (int i = 0; i < 30; i++) many += p.groups[i].bits == 8;
-    gr_assign_balance(api->context, &p.assign, 0, &error);
-    gr_assign_cost(api->context, &p.assign, &cost, &error);
+    gr_adaptive_assign_balance(api->context, &p.assign, 0, &error);
+    gr_adaptive_assign_cost(api->context, &p.assign, &cost, &error);
     for (int i = 0; i < 30; i++) few += p.groups[i].bits == 2;
     ok(many == 30 && fabs(cost.seconds - terms_of(&p, 2).seconds) < 1e-12 && few >= 1,
        "lambda of 1 takes 8 bits everywhere, lambda of 0 no second more than 2 bits");
     p.assign.n_groups = 0;
-    ok(gr_assign_balance(api->context, &p.assign, 0.5, &error) == GRAFT_OK, "no groups are no problem");
+    ok(gr_adaptive_assign_balance(api->context, &p.assign, 0.5, &error) == GRAFT_OK, "no groups are no problem");
 }
 
 int main(void)

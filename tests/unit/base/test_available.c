@@ -54,7 +54,7 @@ static int64_t quota_of(const char *groups)
 
     available_put("list", groups);
     snprintf(list, sizeof list, "%s/list", folder);
-    return gr_cgroup_least(list, folder, "cpu", gr_processors_container);
+    return gr_available_cgroup_limit(list, folder, "cpu", gr_processors_container);
 }
 
 /* The groups of a job in which one level has a smaller quota. */

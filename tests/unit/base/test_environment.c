@@ -97,7 +97,7 @@ static const char *unknown_fault(uint32_t flags, int is_read)
 static const char *path_fault(const graft_api *api, int is_read)
 {
     char          path[PATH_MAX];
-    const int32_t rc = gr_metis_find(api->context, path, sizeof path, &error);
+    const int32_t rc = gr_partition_metis_find(api->context, path, sizeof path, &error);
 
     if (is_read && (rc != GRAFT_OK || strcmp(path, folder_path(&folder, "graft-metis")) != 0))
         return "PATH was not searched";

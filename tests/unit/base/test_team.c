@@ -32,7 +32,7 @@ static int count_tasks(void)
 /* The number of threads that a call with so many operations gets. */
 static int members(const graft_context *context, int asked, int64_t operations)
 {
-    const int threads = gr_threads_worth(gr_threads_for(context, asked, operations), operations);
+    const int threads = gr_threads_worth(gr_context_threads_for(context, asked, operations), operations);
     int       count = 0;
 
 #pragma omp parallel num_threads(threads) reduction(+ : count) if (threads > 1)
@@ -70,15 +70,16 @@ static void *ask_for_default(void *arg)
     for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
     omp_set_num_threads(3);
-    ok(gr_threads(context, 0) == (CPU_COUNT(&all) < 3 ? CPU_COUNT(&all) : 3), "by default no more than processors");
+    ok(gr_context_threads(context, 0) == (CPU_COUNT(&all) < 3 ? CPU_COUNT(&all) : 3),
+       "by default no more than processors");
     context->processors_quota = 1;
-    ok(gr_threads(context, 0) == 1, "and than the quota of the container");
-    ok(gr_threads(context, 3) == 3, "which does not bound a number that is asked for");
+    ok(gr_context_threads(context, 0) == 1, "and than the quota of the container");
+    ok(gr_context_threads(context, 3) == 3, "which does not bound a number that is asked for");
     context->processors_quota = INT64_MAX;
     sched_setaffinity(0, sizeof one, &one);
-    ok(gr_threads(context, 0) == 1, "one thread on one processor");
+    ok(gr_context_threads(context, 0) == 1, "one thread on one processor");
     setenv("OMP_NUM_THREADS", "3", 1);
-    ok(gr_threads(context, 0) == 3, "unless OMP_NUM_THREADS asks for more");
+    ok(gr_context_threads(context, 0) == 3, "unless OMP_NUM_THREADS asks for more");
     return NULL;
 }
 
@@ -91,7 +92,7 @@ static void *trap_and_call(void *arg)
     int            in_call = 0, in_host = 0;
 
     feenableexcept(traps);
-    if (gr_call_begin(&call, context, "a call", NULL) == GRAFT_OK && gr_threads(context, 4) == 4 &&
+    if (gr_call_begin(&call, context, "a call", NULL) == GRAFT_OK && gr_context_threads(context, 4) == 4 &&
         gr_pool_team(2) == 2) {
 #pragma omp parallel num_threads(2) reduction(+ : in_call)
         in_call++;

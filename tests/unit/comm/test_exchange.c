@@ -140,19 +140,19 @@ static int32_t check_route(struct rank *r)
     enum { ITEMS = 300 };
     int64_t         item[ITEMS], packed[ITEMS], received[ITEMS * RANKS_MOST], back[ITEMS], place[ITEMS];
     struct gr_route route = { 0 };
-    int32_t         rc = gr_route_init(&route, r->comm, &r->error);
+    int32_t         rc = gr_comm_route_init(&route, r->comm, &r->error);
 
     for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
         item[i] = r->rank * 1000000 + i;
         route.out[i * i % r->n_ranks + 1]++;
     }
-    if (rc == GRAFT_OK) rc = gr_route_plan(&route, &r->error);
+    if (rc == GRAFT_OK) rc = gr_comm_route_plan(&route, &r->error);
     for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++) {
-        place[i] = gr_route_take(&route, (int32_t)(i * i % r->n_ranks), 1);
+        place[i] = gr_comm_route_take(&route, (int32_t)(i * i % r->n_ranks), 1);
         packed[place[i]] = item[i];
     }
-    if (rc == GRAFT_OK) gr_route_rewind(&route);
-    if (rc == GRAFT_OK) rc = gr_route_send(&route, packed, received, sizeof *packed, &r->error);
+    if (rc == GRAFT_OK) gr_comm_route_rewind(&route);
+    if (rc == GRAFT_OK) rc = gr_comm_route_send(&route, packed, received, sizeof *packed, &r->error);
     for (int32_t p = 0; p < r->n_ranks && rc == GRAFT_OK; p++) {
         int64_t next = route.in[p];
 
@@ -161,11 +161,11 @@ static int32_t check_route(struct rank *r)
                 rank_blame(r, "route: item %lld of rank %d", (long long)i, p);
         if (next != route.in[p + 1]) rank_blame(r, "route: %lld items of rank %d", (long long)route.in[p + 1], p);
     }
-    for (int64_t i = 0; rc == GRAFT_OK && i < gr_route_n_in(&route); i++) received[i] = -received[i];
-    if (rc == GRAFT_OK) rc = gr_route_return(&route, received, back, sizeof *back, &r->error);
+    for (int64_t i = 0; rc == GRAFT_OK && i < gr_comm_route_n_in(&route); i++) received[i] = -received[i];
+    if (rc == GRAFT_OK) rc = gr_comm_route_return(&route, received, back, sizeof *back, &r->error);
     for (int64_t i = 0; i < ITEMS && rc == GRAFT_OK; i++)
         if (back[place[i]] != -item[i]) rank_blame(r, "route: item %lld came back wrong", (long long)i);
-    gr_route_fini(&route);
+    gr_comm_route_fini(&route);
     return rc;
 }
 
@@ -386,8 +386,8 @@ static int32_t at_work(struct rank *r)
     }
     heartbeat.comm = r->comm;
     for (end = gr_seconds() + 3 * r->all->timeout; gr_seconds() < end; usleep(1000))
-        if (*work != FALLS_SILENT) TRY(gr_heartbeat(&heartbeat, &r->error));
-    return gr_heartbeat_end(&heartbeat, &r->error);
+        if (*work != FALLS_SILENT) TRY(gr_comm_heartbeat(&heartbeat, &r->error));
+    return gr_comm_heartbeat_end(&heartbeat, &r->error);
 }
 
 static int32_t send_heartbeats(struct rank *r)

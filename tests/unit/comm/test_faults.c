@@ -57,13 +57,13 @@ static int32_t rows(struct rank *r)
     for (int i = 0; i < ROWS; i++) out.row[i] = (float)(r->rank * ROWS + i);
     out.frame = expected;
     out.frame.from = r->rank;
-    gr_frame_seal(&out.frame, out.row);
+    gr_comm_frame_seal(&out.frame, out.row);
     TRY(gr_comm_receive(r->comm, before, tag, &in, sizeof in, &requests[0], &r->error));
     TRY(gr_comm_send(r->comm, next, tag, &out, sizeof out, &requests[1], &r->error));
     TRY(gr_comm_poll(r->comm, requests, 2, &left, &r->error));
     TRY(gr_comm_wait(r->comm, requests, 2, &r->error));
-    if (gr_frame_check(&in.frame, &expected, &r->error) < 0) return gr_comm_fail(r->comm, &r->error);
-    if (gr_frame_check_payload(&in.frame, in.row, &r->error) < 0) return gr_comm_fail(r->comm, &r->error);
+    if (gr_comm_frame_check(&in.frame, &expected, &r->error) < 0) return gr_comm_fail(r->comm, &r->error);
+    if (gr_comm_frame_check_payload(&in.frame, in.row, &r->error) < 0) return gr_comm_fail(r->comm, &r->error);
     for (int i = 0; i < ROWS; i++)
         if (in.row[i] != (float)(before * ROWS + i)) rank_blame(r, "row %d is %g", i, (double)in.row[i]);
     return rc;

@@ -72,8 +72,9 @@ static void test_frames(void)
     graft_error           error = GRAFT_INIT(graft_error);
     int                   passed = 0;
 
-    gr_frame_seal(&frame, payload);
-    ok(gr_frame_check(&frame, &sent, &error) == GRAFT_OK && gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
+    gr_comm_frame_seal(&frame, payload);
+    ok(gr_comm_frame_check(&frame, &sent, &error) == GRAFT_OK &&
+           gr_comm_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
        "a frame passes");
     for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
         struct gr_frame flipped;
@@ -81,26 +82,26 @@ static void test_frames(void)
         memcpy(bytes, &frame, sizeof frame);
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
         memcpy(&flipped, bytes, sizeof frame);
-        passed += gr_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
-                  gr_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
+        passed += gr_comm_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
+                  gr_comm_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
     }
     ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
     for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
         payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
-        passed += gr_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
+        passed += gr_comm_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
         payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
     ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
        "nor with any bit of what it carries: %s", error.message);
     late.epoch = 16;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
+    gr_comm_frame_seal(&late, payload);
+    ok(gr_comm_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
            strstr(error.message, "epoch 16, expected 17") != NULL,
        "one of another epoch: %s", error.message);
     late = sent;
     late.bytes = sizeof payload - 8;
-    gr_frame_seal(&late, payload);
-    ok(gr_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
+    gr_comm_frame_seal(&late, payload);
+    ok(gr_comm_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
        "one that is cut: %s", error.message);
 }
 
@@ -128,23 +129,23 @@ static int32_t large_rows(struct rank *r)
     for (int i = 0; i < 2; i++) rows[i] = calloc((size_t)(start[n] * WIDTH), sizeof(float));
     for (place = 0; place < start[n] * WIDTH; place++) rows[0][place] = (float)(r->rank * 1000000 + place % 4099);
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
-    rc = gr_messages_init(r->context, r->comm, 0, &m, &r->error);
-    if (rc == GRAFT_OK) rc = gr_messages_post(&m, &args, NULL, (struct gr_rank_rows){ start, rows[1] }, &r->error);
-    if (rc == GRAFT_OK) gr_messages_set_rows(&m, (struct gr_rank_rows){ start, rows[0] });
-    if (rc == GRAFT_OK) rc = gr_messages_send(&m, team, &r->error);
+    rc = gr_halo_messages_init(r->context, r->comm, 0, &m, &r->error);
+    if (rc == GRAFT_OK) rc = gr_halo_messages_post(&m, &args, NULL, (struct gr_rank_rows){ start, rows[1] }, &r->error);
+    if (rc == GRAFT_OK) gr_halo_messages_set_rows(&m, (struct gr_rank_rows){ start, rows[0] });
+    if (rc == GRAFT_OK) rc = gr_halo_messages_send(&m, team, &r->error);
     if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.begun.send_began_at &&
                             m.begun.send_began_at <= m.begun.sent_at))
         rank_blame(r, "the exchange began %g s before the rows were sealed",
                    times[GR_TIME_END] - m.begun.send_began_at);
-    if (rc == GRAFT_OK) rc = gr_messages_wait(&m, team, &r->error);
+    if (rc == GRAFT_OK) rc = gr_halo_messages_wait(&m, team, &r->error);
     for (int32_t i = 0; i < in->n && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[in->peer[i]] * WIDTH;
 
-        rc = gr_frame_check_payload(&in->frame[i], from, &r->error); /* check the whole message at once */
+        rc = gr_comm_frame_check_payload(&in->frame[i], from, &r->error); /* check the whole message at once */
         if (from[0] < (float)(in->peer[i] * 1000000) || from[0] >= (float)(in->peer[i] * 1000000 + 4099))
             rank_blame(r, "rows from rank %d begin with %g", in->peer[i], (double)from[0]);
     }
-    gr_messages_fini(&m);
+    gr_halo_messages_fini(&m);
     for (int i = 0; i < 2; i++) free(rows[i]);
     return rc;
 }
@@ -175,9 +176,9 @@ static int32_t few_begin(struct rank *r, struct few *f)
     const struct gr_exchange_args args = { .width = 2, .dtype = GRAFT_F32 };
     int32_t                       rc;
 
-    TRY(gr_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
-    gr_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
-    TRY(gr_messages_send(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
+    TRY(gr_halo_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
+    gr_halo_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
+    TRY(gr_halo_messages_send(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
     return rc;
 }
 
@@ -185,7 +186,7 @@ static int32_t few_end(struct rank *r, struct few *f)
 {
     int32_t rc;
 
-    TRY(gr_messages_wait(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
+    TRY(gr_halo_messages_wait(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)
         if (q != r->rank && f->in[f->at[q] + 3] != q + 1) rank_blame(r, "the row from rank %d is wrong", q);
     return rc;
@@ -202,7 +203,7 @@ static int32_t poll_rows(struct rank *r, struct few *f)
     int32_t              rc;
 
     TRY(few_begin(r, f));
-    for (; !f->m.begun.arrived && gr_seconds() - begin < 10; polls++) gr_messages_poll(&f->m);
+    for (; !f->m.begun.arrived && gr_seconds() - begin < 10; polls++) gr_halo_messages_poll(&f->m);
     if (!f->m.begun.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
     if ((double)(transport->listens - listens) > (r->n_ranks - 1) * ((gr_seconds() - begin) * 1000 + 2))
         rank_blame(r, "listened %lld times in %g s", (long long)(transport->listens - listens), gr_seconds() - begin);
@@ -241,17 +242,17 @@ static int32_t send_in_turn(struct rank *r, struct few *f)
         return few_end(r, f);
     }
     memset(f->out, 0, sizeof f->out);
-    TRY(gr_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
-    gr_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
-    while (!f->m.begun.arrived && gr_seconds() - begin < 0.3) gr_messages_poll(&f->m);
+    TRY(gr_halo_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
+    gr_halo_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
+    while (!f->m.begun.arrived && gr_seconds() - begin < 0.3) gr_halo_messages_poll(&f->m);
     for (int32_t q = 1; q < r->n_ranks; q++) {
         memset(f->out + f->at[q], 1, 8);
-        TRY(gr_messages_send_until(&f->m, q, team, &r->error));
-        gr_messages_poll(&f->m);
+        TRY(gr_halo_messages_send_until(&f->m, q, team, &r->error));
+        gr_halo_messages_poll(&f->m);
         if (f->m.begun.arrived || f->m.begun.n_sent != q)
             rank_blame(r, "%d messages are sent, expected %d", f->m.begun.n_sent, q);
     }
-    TRY(gr_messages_send(&f->m, team, &r->error));
+    TRY(gr_halo_messages_send(&f->m, team, &r->error));
     return few_end(r, f);
 }
 
@@ -265,13 +266,13 @@ static int32_t late_rows(struct rank *r)
         f->at[q + 1] = 8 * f->start[q + 1];
     }
     memset(f->out, r->rank + 1, sizeof f->out);
-    if (rc == GRAFT_OK) rc = gr_messages_init(r->context, r->comm, 0, &f->m, &r->error);
+    if (rc == GRAFT_OK) rc = gr_halo_messages_init(r->context, r->comm, 0, &f->m, &r->error);
     if (rc == GRAFT_OK) rc = poll_rows(r, f);
     if (rc == GRAFT_OK) rc = await_rows(r, f);
     if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
     if (rc == GRAFT_OK) rc = send_in_turn(r, f);
     if (rc == GRAFT_OK) rc = gr_comm_barrier(r->comm, &r->error);
-    gr_messages_fini(&f->m);
+    gr_halo_messages_fini(&f->m);
     free(f);
     return rc;
 }

@@ -143,7 +143,7 @@ int main(void)
     page = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < BYTES; i++) sent[i] = (char)(i * 7);
     sigaction(SIGSEGV, &action, NULL);
-    if (page == MAP_FAILED || gr_rank_threads_create(&host, RANKS, ranks, &error) < 0) exit(2);
+    if (page == MAP_FAILED || gr_comm_threads_create(&host, RANKS, ranks, &error) < 0) exit(2);
     test_others();
     test_cancel();
     for (int i = 0; i < RANKS; i++) ranks[i].close(ranks[i].self);

@@ -120,11 +120,11 @@ static int is_minimum(const struct oracle_bipartite *cut, int64_t expected)
 
     cover_init(&cover, cut, GR_COVER_HYBRID);
     fault = fault_of_cover(cut, &cover);
-    pairs = gr_matching_find(&context, &own, &matching, &error) == GRAFT_OK ? count_pairs(cut, &matching) : -1;
+    pairs = gr_cover_matching_find(&context, &own, &matching, &error) == GRAFT_OK ? count_pairs(cut, &matching) : -1;
     if (fault == NULL && pairs != cover.size) fault = "there is no matching of its size";
     if (fault == NULL && expected >= 0 && expected != cover.size) fault = "its size is not the known one";
     if (fault != NULL) diag("%s: size %" PRId64 ", pairs %" PRId64, fault, cover.size, pairs);
-    gr_matching_fini(&context, &matching);
+    gr_cover_matching_fini(&context, &matching);
     cover_fini(&cover);
     return fault == NULL;
 }

@@ -92,7 +92,7 @@ static void layer_fini(struct layer *l)
 /* Run every loop once, over all but the first rows. */
 static void run_loops(struct layer *l, enum gr_isa isa)
 {
-    const struct gr_gat_loops *loops = gr_gat_loops_for(isa);
+    const struct gr_gat_loops *loops = gr_model_gat_loops_for(isa);
 
     loops->vertex_scores(&l->gat, 2, COLS);
     loops->drop_gradients(&l->gat, 2, ROWS);

@@ -12,8 +12,8 @@
 
 static int expect_valid(struct rank *r, const struct gr_part *part, const char *name)
 {
-    const int valid = gr_part_is_valid(part, r->n_ranks, r->rank) &&
-                      gr_halo_is_valid(&part->halo, r->n_ranks, r->rank) && gr_csr_is_valid(&part->local);
+    const int valid = gr_csr_part_is_valid(part, r->n_ranks, r->rank) &&
+                      gr_csr_halo_is_valid(&part->halo, r->n_ranks, r->rank) && gr_csr_is_valid(&part->local);
 
     if (!valid) rank_blame(r, "%s: the part is not valid", name);
     return valid;
@@ -36,25 +36,25 @@ static int32_t make_parts(struct rank *r, graft_graph *graph, int64_t *order)
     int32_t             rc;
 
     expect_valid(r, &graph->part, "created");
-    GR_TRY_DONE(gr_part_symmetrize(r->context, graph->comm, &graph->part, &both, &r->error));
+    GR_TRY_DONE(gr_graph_part_symmetrize(r->context, graph->comm, &graph->part, &both, &r->error));
     if (expect_valid(r, &both.part, "symmetrized") && gr_csr_entries(&both.part.local) < edges)
         rank_blame(r, "symmetrizing has removed edges");
     shuffle(order, n);
-    GR_TRY_DONE(gr_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
-    if (!gr_links_are_valid(&links, r->n_ranks, r->rank)) rank_blame(r, "the send lists are not valid");
-    GR_TRY_DONE(gr_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
+    GR_TRY_DONE(gr_halo_links_init(r->context, graph->comm, &both.part.halo, &links, &r->error));
+    if (!gr_halo_links_are_valid(&links, r->n_ranks, r->rank)) rank_blame(r, "the send lists are not valid");
+    GR_TRY_DONE(gr_graph_part_reorder(r->context, graph->comm, &both.part, &links, order, &ordered, &r->error));
     if (expect_valid(r, &ordered.part, "reordered") && ordered.part.halo.count != both.part.halo.count)
         rank_blame(r, "reordering has changed the halo");
     for (int64_t rows = n; rows >= 0; rows = rows > 0 ? rows / 2 : -1) {
-        GR_TRY_DONE(gr_part_first(r->context, &ordered.part, r->n_ranks, rows, n, &first, &r->error));
+        GR_TRY_DONE(gr_graph_part_first_rows(r->context, &ordered.part, r->n_ranks, rows, n, &first, &r->error));
         expect_valid(r, &first.part, "first rows");
-        gr_made_part_fini(r->context, &first);
+        gr_graph_made_part_fini(r->context, &first);
     }
 done:
-    gr_links_fini(graph->comm, &links);
-    gr_made_part_fini(r->context, &first);
-    gr_made_part_fini(r->context, &ordered);
-    gr_made_part_fini(r->context, &both);
+    gr_halo_links_fini(graph->comm, &links);
+    gr_graph_made_part_fini(r->context, &first);
+    gr_graph_made_part_fini(r->context, &ordered);
+    gr_graph_made_part_fini(r->context, &both);
     return rc;
 }
 
@@ -156,7 +156,7 @@ static void small_init(struct small *s)
         struct small s;                                                                                                \
         small_init(&s);                                                                                                \
         s.change;                                                                                                      \
-        ok(!gr_part_is_valid(&s.part, 3, 1), "not valid: %s", name);                                                   \
+        ok(!gr_csr_part_is_valid(&s.part, 3, 1), "not valid: %s", name);                                               \
     } while (0)
 
 static void test_invalid(void)
@@ -164,8 +164,8 @@ static void test_invalid(void)
     struct small small;
 
     small_init(&small);
-    ok(gr_part_is_valid(&small.part, 3, 1), "a small part is valid");
-    ok(!gr_part_is_valid(&small.part, 3, 2), "not valid: a halo with vertices of this rank");
+    ok(gr_csr_part_is_valid(&small.part, 3, 1), "a small part is valid");
+    ok(!gr_csr_part_is_valid(&small.part, 3, 2), "not valid: a halo with vertices of this rank");
     expect_invalid(local_ptr[0] = 1, "row pointers that do not begin with 0");
     expect_invalid(remote_ptr[1] = 4, "row pointers that fall");
     expect_invalid(local_col[0] = 2, "a local column out of range");
@@ -187,13 +187,13 @@ static void test_invalid_links(void)
     int32_t         place[] = { 4, 6, 1 };
     struct gr_links links = { .send_start = start, .place = place };
 
-    ok(gr_links_are_valid(&links, 3, 1), "small send lists are valid");
-    ok(!gr_links_are_valid(&links, 3, 0), "not valid: rows for this rank");
+    ok(gr_halo_links_are_valid(&links, 3, 1), "small send lists are valid");
+    ok(!gr_halo_links_are_valid(&links, 3, 0), "not valid: rows for this rank");
     place[1] = 4;
-    ok(!gr_links_are_valid(&links, 3, 1), "not valid: a row that is sent twice to one rank");
+    ok(!gr_halo_links_are_valid(&links, 3, 1), "not valid: a row that is sent twice to one rank");
     place[1] = 6;
     start[1] = 4;
-    ok(!gr_links_are_valid(&links, 3, 1), "not valid: send lists whose starts fall");
+    ok(!gr_halo_links_are_valid(&links, 3, 1), "not valid: send lists whose starts fall");
 }
 
 #define expect_invalid_csr(change, name)                                                                               \
@@ -232,7 +232,7 @@ static int32_t fill_coo(const graft_context *context, const graft_csr *graph, st
     int64_t put = 0;
     int32_t rc;
 
-    GR_TRY_DONE(gr_coo_init(context, coo, 2 * gr_csr_entries(graph), 0, error));
+    GR_TRY_DONE(gr_csr_coo_init(context, coo, 2 * gr_csr_entries(graph), 0, error));
     coo->n_rows = coo->n_cols = graph->n_rows;
     for (int times = 0; times < 2; times++)
         for (int64_t row = 0; row < graph->n_rows; row++)
@@ -261,7 +261,7 @@ static void test_made(graft_context *context, const graft_csr *graph)
     rc = gr_csr_add_self_loops(context, &sorted.view, &(struct gr_loop_value){ 0 }, &made, &error);
     ok(is_valid_once(context, rc, &made), "a matrix with self loops is valid");
     shuffle(order, graph->n_rows);
-    rc = gr_order_apply(context, graph, order, &made, &error);
+    rc = gr_csr_order_apply(context, graph, order, &made, &error);
     ok(is_valid_once(context, rc, &made), "a reordered matrix is valid");
     rc = fill_coo(context, graph, &coo, &error);
     if (rc == GRAFT_OK) rc = gr_csr_build(context, &coo, "the test", &made, &merged, &error);

@@ -112,7 +112,7 @@ static int check_edges(struct rank *r, const graft_mesh *mesh)
  * use them. */
 static int check_halo(struct rank *r, const graft_mesh *mesh)
 {
-    CHECK(gr_halo_is_valid(&mesh->halo, r->n_ranks, r->rank));
+    CHECK(gr_csr_halo_is_valid(&mesh->halo, r->n_ranks, r->rank));
     for (int32_t q = 0; q < r->n_ranks; q++)
         for (int64_t k = mesh->halo.start[q]; k < mesh->halo.start[q + 1]; k++)
             CHECK(mesh->halo.place[k] < mesh_job.made[q]->n_nodes);

@@ -392,18 +392,18 @@ static void check_valid(struct bench *b, const char *name)
     int             all = 1, refused = 1;
 
     for (int32_t l = 0; l < b->model.config.n_layers; l++) {
-        all &= gr_block_is_valid(b->blocks[l]);
+        all &= gr_model_block_is_valid(b->blocks[l]);
         wrong = *b->blocks[l];
         wrong.n_src = wrong.n_seen = wrong.n_dst - 1;
-        refused &= !gr_block_is_valid(&wrong);
+        refused &= !gr_model_block_is_valid(&wrong);
         if (wrong.a == NULL) continue;
         wrong = *b->blocks[l];
         wrong.n_dst = wrong.n_src = wrong.n_seen = 0;
         wrong.kind = NULL;
-        refused &= gr_block_is_valid(&wrong);
+        refused &= gr_model_block_is_valid(&wrong);
         wrong = *b->blocks[l];
         b->made[l].col_idx[0] += (int32_t)wrong.n_seen;
-        refused &= b->made[l].row_ptr[wrong.n_dst] == 0 || !gr_block_is_valid(&wrong);
+        refused &= b->made[l].row_ptr[wrong.n_dst] == 0 || !gr_model_block_is_valid(&wrong);
         b->made[l].col_idx[0] -= (int32_t)wrong.n_seen;
     }
     ok(all && refused, "%s: all blocks are valid, and what is wrong with one is found", name);
@@ -451,7 +451,8 @@ static void blocks_check_case(const struct training_case *what)
 
     training_init(&training, what, 3);
     rc = training_open(&training, api, what, &error); /* sets the options too */
-    if (rc == GRAFT_OK) rc = gr_config_read(&api->context->options, &training.set.dataset, &b.model.config, &error);
+    if (rc == GRAFT_OK)
+        rc = gr_model_config_read(&api->context->options, &training.set.dataset, &b.model.config, &error);
     gr_budget_init(&b.budget, api->context, 0);
     if (rc == GRAFT_OK) rc = gr_model_describe(&b.model, &b.budget, &error);
     ok_or(rc == GRAFT_OK, error.message, "%s", training_name(what));

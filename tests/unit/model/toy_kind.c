@@ -24,7 +24,7 @@ static void toy_count(const struct gr_run *run, struct gr_activations *a, const 
 
 static int32_t toy_begin(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
-    return gr_product(run, x, a->layer->neigh, 0, NULL, a->own[PRODUCT], error);
+    return gr_model_product(run, x, a->layer->neigh, 0, NULL, a->own[PRODUCT], error);
 }
 
 static int32_t toy_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -33,12 +33,12 @@ static int32_t toy_forward(struct gr_run *run, struct gr_activations *a, struct 
     const int64_t       width = a->layer->out;
     const float *const  product = a->own[PRODUCT];
     float *const        squares = a->own[SQUARES];
-    const struct gr_sum sum = gr_sum_of(a, GR_FORWARD, NULL, squares, width, 0, a->z);
+    const struct gr_sum sum = gr_model_sum_of(a, GR_FORWARD, NULL, squares, width, 0, a->z);
 
     (void)x;
     for (int64_t i = 0; i < a->block->n_src * width; i++) squares[i] = product[i] * product[i];
-    GR_TRY(gr_aggregate(run, &sum, error));
-    gr_layer_rows_forward(run, rows);
+    GR_TRY(gr_model_aggregate(run, &sum, error));
+    gr_model_layer_rows_forward(run, rows);
     return GRAFT_OK;
 }
 
@@ -48,13 +48,13 @@ static int32_t toy_backward(struct gr_run *run, struct gr_activations *a, struct
     const int64_t       width = a->layer->out;
     const float *const  product = a->own[PRODUCT];
     float *const        to = run->space.scratch;
-    const struct gr_sum sum = gr_sum_of(a, GR_BACKWARD, NULL, g, width, 0, to);
+    const struct gr_sum sum = gr_model_sum_of(a, GR_BACKWARD, NULL, g, width, 0, to);
 
-    GR_TRY(gr_aggregate(run, &sum, error));
+    GR_TRY(gr_model_aggregate(run, &sum, error));
     for (int64_t i = 0; i < a->block->n_src * width; i++) to[i] *= 2 * product[i];
-    GR_TRY(gr_product_weight_gradient(run, x, to, 0, a->layer->neigh, error));
+    GR_TRY(gr_model_weight_gradient(run, x, to, 0, a->layer->neigh, error));
     if (dx != NULL)
-        return gr_product_input_gradient_with(run, to, a->block->n_src, a->layer->neigh, 0, dx, run->below, error);
+        return gr_model_input_gradient_with(run, to, a->block->n_src, a->layer->neigh, 0, dx, run->below, error);
     return GRAFT_OK;
 }
 

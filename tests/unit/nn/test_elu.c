@@ -31,13 +31,13 @@ static void run(enum gr_isa isa, float *h, float *slope)
     rows.bits = bits;
     rows.isa = isa;
     rows.is_elu = 1;
-    gr_rows_forward(&rows);
+    gr_nn_rows_forward(&rows);
     for (int i = 0; i < COUNT; i++) slope[i] = 1;
     pass.rows = rows;
     pass.gradient = gradient;
     pass.left = left;
-    gr_rows_backward_begin(&pass);
-    gr_rows_backward_end(&pass);
+    gr_nn_rows_backward_begin(&pass);
+    gr_nn_rows_backward_end(&pass);
 }
 
 /* The largest relative error. Where the exact value is below the normal floats the error counts relative to the

@@ -69,10 +69,10 @@ static void test_passes(int columns, const char *name)
     int                   wrong = 0;
 
     for (int at = 0; at < 12 * 8; at++) {
-        run_passes(gr_rows_loops_for(GR_ISA_GENERIC), widths[at / 8], columns, at % 8, &generic);
+        run_passes(gr_nn_rows_loops_for(GR_ISA_GENERIC), widths[at / 8], columns, at % 8, &generic);
         for (int isa = GR_ISA_GENERIC + 1; isa <= last; isa++) {
             if (isa >= GR_ISA_SVE256 && isa != last) continue; /* these loops are for registers of one size */
-            run_passes(gr_rows_loops_for((enum gr_isa)isa), widths[at / 8], columns, at % 8, &other);
+            run_passes(gr_nn_rows_loops_for((enum gr_isa)isa), widths[at / 8], columns, at % 8, &other);
             if (memcmp(&generic, &other, sizeof generic) == 0) continue;
             if (wrong++ == 0) diag("width %d, variant %d, instruction set %d", (int)widths[at / 8], at % 8, isa);
         }

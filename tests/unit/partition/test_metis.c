@@ -368,9 +368,9 @@ static int metis_is_refused(const char *program, const void *input, int64_t byte
     char            output[64], words[40];
     int32_t         rc;
 
-    if (gr_child_start(&child, program, environ, 60, &error) != GRAFT_OK) return 0;
-    rc = gr_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
-    gr_child_end(&child);
+    if (gr_partition_child_start(&child, program, environ, 60, &error) != GRAFT_OK) return 0;
+    rc = gr_partition_child_talk(&child, next_bytes, &source, output, sizeof output, NULL, &error);
+    gr_partition_child_end(&child);
     snprintf(words, sizeof words, "exit code %d; its standard error is '", code);
     if (rc == GRAFT_ERR_MODULE && strstr(error.message, words) != NULL) return 1;
     diag("%" PRId64 " bytes: %s", bytes, error.message);

@@ -28,13 +28,13 @@ static void test_widths(const char *wide, const char *narrow)
 
     if (narrow != NULL) {
         use_program(narrow);
-        rc = gr_metis_check_size(context, 1000, INT64_C(1) << 31, NULL, &error);
+        rc = gr_partition_metis_check_size(context, 1000, INT64_C(1) << 31, NULL, &error);
         if (!ok(rc == GRAFT_OK || (rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "32-bit indices") != NULL),
                 "graft-metis says that METIS has 32-bit indices, or takes 2^31 entries"))
             diag("%d %s", rc, error.message);
     }
     use_program(wide);
-    rc = gr_metis_check_size(context, 1000, INT64_C(1) << 40, NULL, &error);
+    rc = gr_partition_metis_check_size(context, 1000, INT64_C(1) << 40, NULL, &error);
     if (!ok(rc == GRAFT_OK, "with 64-bit indices it takes 2^40 entries")) diag("%d %s", rc, error.message);
     graph_init(&graph, 0);
     graph.slice.train_mask = NULL;

@@ -26,10 +26,10 @@ static void owner_cost_set(const char *key, const char *value)
 
 static int32_t cost_at(double bytes_per_second, struct gr_partition_cost *cost, graft_error *error)
 {
-    const struct gr_owner_rates rates = gr_owner_rates_assumed(context, bytes_per_second);
-    const struct gr_workload    workload = gr_workload_of(context);
+    const struct gr_owner_rates rates = gr_graph_rates_assumed(context, bytes_per_second);
+    const struct gr_workload    workload = gr_parallel_workload_of(context);
 
-    return gr_owner_cost(context, &workload, &rates, cost, error);
+    return gr_graph_owner_cost(context, &workload, &rates, cost, error);
 }
 
 /* Compare the costs of an epoch with different options: two layers of width 100, one thread. */

@@ -44,7 +44,7 @@ static void test_metis_too_large(void)
     int32_t                         owner = 7, rc;
 
     metis_behave("60", "good");
-    rc = gr_metis_check_size(context, 1, row_ptr[1], NULL, &error);
+    rc = gr_partition_metis_check_size(context, 1, row_ptr[1], NULL, &error);
     if (!ok(rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "2147483648 entries: ") != NULL &&
                 strstr(error.message, "'at most 2147483647 entries'") != NULL,
             "a program says that 2^31 entries are too many before they are sent"))
@@ -56,14 +56,14 @@ static void test_metis_too_large(void)
         diag("%d %s", rc, error.message);
     if (zeros != MAP_FAILED) munmap(zeros, (size_t)row_ptr[1] * 4);
     metis_behave("1", "asleep");
-    rc = gr_metis_check_size(context, 1, row_ptr[1], NULL, &error);
+    rc = gr_partition_metis_check_size(context, 1, row_ptr[1], NULL, &error);
     if (!ok(rc == GRAFT_ERR_MODULE && strstr(error.message, "not ended after 1 seconds") != NULL,
             "a program that does not answer has failed"))
         diag("%d %s", rc, error.message);
     metis_behave("60", "wide");
-    rc = gr_metis_check_size(context, 1, INT64_C(1) << 31, NULL, &error);
+    rc = gr_partition_metis_check_size(context, 1, INT64_C(1) << 31, NULL, &error);
     ok(rc == GRAFT_OK, "another one takes them");
-    rc = gr_metis_check_size(context, INT32_MAX, 1, NULL, &error);
+    rc = gr_partition_metis_check_size(context, INT32_MAX, 1, NULL, &error);
     ok(rc == GRAFT_ERR_UNSUPPORTED, "2^31-1 vertices are refused without a program");
 }
 
@@ -122,7 +122,7 @@ static int32_t large_body(struct rank *r)
     TRY(gr_option_set(r->context, "partition.program", partitioner, &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
-    TRY(gr_owner_find(&g, &slice, &r->error));
+    TRY(gr_graph_owner_find(&g, &slice, &r->error));
     if (strstr(g.division.partition, "auto: stream, because rank 0: the graph has 4 vertices and ") == NULL ||
         strstr(g.division.partition, large->words) == NULL)
         rank_blame(r, "it says %s", g.division.partition);
@@ -189,7 +189,7 @@ static int32_t vast_body(struct rank *r)
     TRY(gr_option_set(r->context, "partition", "stream", &r->error));
     TRY(gr_comm_create(r->context, &r->transport, r->all->timeout, &r->comm, &r->error));
     g.comm = r->comm;
-    TRY(gr_owner_find(&g, &slice, &r->error));
+    TRY(gr_graph_owner_find(&g, &slice, &r->error));
     if (owner[0] + owner[1] != 1 || owner[0] * owner[1] != 0) rank_blame(r, "owners %d, %d", owner[0], owner[1]);
 done:
     return rc;

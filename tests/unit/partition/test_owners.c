@@ -36,7 +36,7 @@ static void owners_put(const void *bytes, size_t count)
 static int owners_is_refused(const struct gr_graph_identity *of, int32_t parts, int32_t status, const char *words)
 {
     int32_t       owner[N + 1] = { 7, 7, 7, 7, 7, 7 };
-    const int32_t rc = gr_owners_read(&context, path, of, parts, owner, &error);
+    const int32_t rc = gr_partition_owners_read(&context, path, of, parts, owner, &error);
 
     for (int v = 0; v <= N; v++)
         if (owner[v] != 7) return 0;
@@ -51,8 +51,9 @@ static void test_round_trip(void)
     uint32_t crc;
     FILE    *file;
 
-    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1, "a file is written");
-    ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
+    ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1,
+       "a file is written");
+    ok(gr_partition_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
        "and read");
     file = fopen(path, "rb");
@@ -65,7 +66,8 @@ static void test_round_trip(void)
     memset(good + 8, 0, 4);
     ok(crc == gr_crc_plain(0, good, WHOLE), "the CRC is that of the file with zeros in its place");
     memcpy(good + 8, &crc, 4);
-    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1, "written again");
+    ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1,
+       "written again");
 }
 
 static void test_owners_lengths(void)
@@ -166,7 +168,7 @@ static int is_long_path_cut(void)
 
     for (int i = 0; i < 60; i++) strcat(name, "\xC3\xB6");
     strcat(name, "/f");
-    if (gr_owners_check_place(name, &graph, PARTS, &error) != GRAFT_ERR_IO) return 0;
+    if (gr_partition_owners_check_place(name, &graph, PARTS, &error) != GRAFT_ERR_IO) return 0;
     dots = strstr(error.message, "'...\xC3\xB6");
     return dots == error.message && strstr(dots, "\xC3\xB6/f' cannot be written: No such file") != NULL;
 }
@@ -180,27 +182,28 @@ static void test_places(void)
     ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"), "no file");
     snprintf(path, sizeof path, "%s", folder);
     ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"), "a folder");
-    ok(gr_owners_write(folder, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == EISDIR,
+    ok(gr_partition_owners_write(folder, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == EISDIR,
        "a folder is not written over");
     snprintf(path, sizeof path, "%s/none/file", folder);
-    ok(gr_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
+    ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
        "nor a file in a folder that is not there");
-    ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
+    ok(gr_partition_owners_check_place(path, &graph, PARTS, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
        "which is known before");
-    ok(gr_owners_check_place("/none/of/three/file", &graph, PARTS, &error) == GRAFT_ERR_IO &&
+    ok(gr_partition_owners_check_place("/none/of/three/file", &graph, PARTS, &error) == GRAFT_ERR_IO &&
            strstr(error.message, "'/none/of/three/file' cannot be written") != NULL,
        "its path is reported as it was given");
     ok(is_long_path_cut(), "a long one from behind, with dots before it");
     memcpy(path, keep, sizeof keep);
-    ok(gr_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
-           gr_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in(folder) == 1,
+    ok(gr_partition_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
+           gr_partition_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in(folder) == 1,
        "there is a place beside other files, and in the folder of the process");
-    ok(gr_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG &&
+    ok(gr_partition_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG &&
            strstr(error.message, "leave option partition.file out") != NULL,
        "there is none for more parts than vertices");
-    ok(gr_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG, "more parts than vertices are not kept");
+    ok(gr_partition_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG,
+       "more parts than vertices are not kept");
     ok(files_in(folder) == 1, "nothing is left beside");
 }
 
@@ -216,10 +219,10 @@ static void test_owners_limit(void)
     small.rlim_cur = WHOLE - 1;
     owners_put(good, WHOLE);
     setrlimit(RLIMIT_FSIZE, &small);
-    rc = gr_owners_write(path, &graph, PARTS, other, &error);
+    rc = gr_partition_owners_write(path, &graph, PARTS, other, &error);
     setrlimit(RLIMIT_FSIZE, &was);
     ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in(folder) == 1, "a file larger than allowed");
-    ok(gr_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
+    ok(gr_partition_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
        "leaves the old one");
 }

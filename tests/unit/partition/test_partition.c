@@ -76,7 +76,7 @@ static int is_same_in_slices(const struct graph *graph, int32_t parts)
     uint64_t      print = 0;
     int           same = 1;
 
-    gr_slice_total(&graph->slice, total);
+    gr_partition_slice_total(&graph->slice, total);
     for (int i = 0; i < 4; i++) {
         const size_t                    bytes = (size_t)(ends[i + 1] - ends[i]) * sizeof *mine;
         struct graph_slice              cut;
@@ -89,12 +89,12 @@ static int is_same_in_slices(const struct graph *graph, int32_t parts)
         same = same && memcmp(mine, by_hash + ends[i], bytes) == 0;
         gr_partition_block(&input, mine, &error);
         same = same && memcmp(mine, by_block + ends[i], bytes) == 0;
-        gr_slice_total(&cut.slice, own);
+        gr_partition_slice_total(&cut.slice, own);
         for (int k = 0; k < GR_SHARES; k++) before[k] += own[k];
-        print += gr_slice_fingerprint(&cut.slice);
+        print += gr_partition_slice_fingerprint(&cut.slice);
         graph_cut_fini(&cut);
     }
-    same = same && print == gr_slice_fingerprint(&graph->slice) && memcmp(before, total, sizeof total) == 0;
+    same = same && print == gr_partition_slice_fingerprint(&graph->slice) && memcmp(before, total, sizeof total) == 0;
     free(by_hash);
     free(by_block);
     free(mine);
@@ -276,14 +276,14 @@ static void test_fingerprint(void)
     uint64_t     whole, swapped, other;
 
     graph_init(&graph, 6); /* a grid with 64-bit columns */
-    whole = gr_slice_fingerprint(&graph.slice);
+    whole = gr_partition_slice_fingerprint(&graph.slice);
     row = (int64_t *)graph.col_idx + graph.row_ptr[30];
     first = row[0];
     row[0] = row[1];
     row[1] = first;
-    swapped = gr_slice_fingerprint(&graph.slice);
+    swapped = gr_partition_slice_fingerprint(&graph.slice);
     row[0] = 399;
-    other = gr_slice_fingerprint(&graph.slice);
+    other = gr_partition_slice_fingerprint(&graph.slice);
     ok(whole == swapped && whole != other, "the fingerprint: entries in any order, but no others");
     graph_fini(&graph);
 }

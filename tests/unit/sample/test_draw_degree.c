@@ -32,9 +32,9 @@ static void count_entries(int replace, int64_t fanout, int64_t *count)
     struct gr_draw_space space = { weight, entry, ENTRIES };
 
     for (int64_t i = 0; i < DRAWS; i++) {
-        const int64_t drawn = gr_draw_count(&rule, fanout, 0);
+        const int64_t drawn = gr_sample_draw_count(&rule, fanout, 0);
 
-        gr_draw_entries(&rule, &space, gr_random_key(7, GR_RANDOM_SAMPLE, (uint64_t)i, 0), fanout, 0, entries);
+        gr_sample_draw_entries(&rule, &space, gr_random_key(7, GR_RANDOM_SAMPLE, (uint64_t)i, 0), fanout, 0, entries);
         for (int64_t k = 0; k < drawn; k++) count[entries[k]]++;
     }
 }
@@ -67,8 +67,8 @@ int main(void)
     count_entries(1, 4, several);
     ok(fabs(deviation_of(several, 4.0 * DRAWS)) < 4.5, "with replacement: the same (%.2f)",
        deviation_of(several, 4.0 * DRAWS));
-    ok(gr_draw_count(&rule, 100, 0) == 5, "vertices of degree 0 are not drawn");
-    ok(gr_draw_count(&rule, 100, 1) == 1, "nor if they belong to another rank");
-    ok(gr_draw_count(&rule, 3, 5) == 0, "a vertex of another rank has no neighbours here");
+    ok(gr_sample_draw_count(&rule, 100, 0) == 5, "vertices of degree 0 are not drawn");
+    ok(gr_sample_draw_count(&rule, 100, 1) == 1, "nor if they belong to another rank");
+    ok(gr_sample_draw_count(&rule, 3, 5) == 0, "a vertex of another rank has no neighbours here");
     return done();
 }

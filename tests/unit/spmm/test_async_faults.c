@@ -48,7 +48,7 @@ static void spoil(struct gr_frame *frame, int32_t to)
 
     if (lie == OTHER_BITS) frame->bits = 4;
     if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinity as a bfloat16 */
-    gr_frame_seal_crc(frame, gr_crc(0, rows, frame->bytes));
+    gr_comm_frame_seal_crc(frame, gr_crc(0, rows, frame->bytes));
 }
 
 static int32_t false_send(void *self, int32_t to, int32_t tag, const void *data, uint64_t bytes,

@@ -23,13 +23,13 @@ static void fill_kept(enum gr_stream_policy policy, uint64_t key, int *kept_at_e
     };
 
     for (int k = 0; k < OFFERS; k++) {
-        const int32_t               place = gr_kept_place(&kept);
+        const int32_t               place = gr_stream_kept_place(&kept);
         const struct gr_stream_pair pair = { OFFERS + k, k, 1 };
 
         if (place >= 0) {
-            gr_slots_use(&slots, pair.input);
-            gr_slots_use(&slots, pair.target);
-            gr_kept_put(&kept, &slots, place, &pair);
+            gr_stream_slots_use(&slots, pair.input);
+            gr_stream_slots_use(&slots, pair.target);
+            gr_stream_kept_put(&kept, &slots, place, &pair);
         }
         kept.seen++;
     }
