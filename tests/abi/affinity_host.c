@@ -1,6 +1,7 @@
-/* A host without OpenMP that prints on which processors its threads may run: affinity_host LIBRARY. The first thread
- * prints a line before it loads the library, after that, and after a call. The second thread, which makes the first
- * team of its own, prints a line before and after a call. The last line is the number of threads of the process.
+/* A host without OpenMP that prints the processors on which its threads may run: affinity_host LIBRARY. The first
+ * thread prints one line before it loads the library, one after that, and one after a call. The second thread makes a
+ * call with several OpenMP threads and prints one line before and one after it. The last line is the number of threads
+ * of the process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_mxm.h"
@@ -29,7 +30,7 @@ static void say(const char *when)
 static int tasks(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* entries "." and ".." do not count */
+    int  count = -2; /* the entries "." and ".." are not counted */
 
     if (list == NULL) return 0;
     while (readdir(list) != NULL) count++;

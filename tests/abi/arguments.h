@@ -17,7 +17,7 @@ static struct strict_host    host;
 static struct subject        s;
 static struct sample_dataset set;
 static graft_error           error = { .size = sizeof error };
-static char                 *doing; /* the current call; the parent reads it if the child dies */
+static char                 *doing; /* name of the current call; the parent reads it if the child dies */
 
 /* Expect a call to return `status`. */
 #define REFUSED(status, call) (snprintf(doing, DOING, "%s", #call), arguments_judge((status), (call)))
@@ -30,7 +30,7 @@ static void arguments_judge(int32_t expected, int32_t rc)
 
 #define NUMBER(array) (sizeof(array) / sizeof *(array))
 
-/* The result of a group: NULL or an error in words. */
+/* The result of a group of calls: NULL or an error in words. */
 static const char *end_of_group(void)
 {
     subject_close(&s);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether abidiff of libabigail finds a change of abi/ that breaks hosts: check_abidiff.py ABI-FOLDER FROZEN-FOLDER.
-Two libraries are compiled, one with the headers of today and one with the frozen ones. Each has a variable of every
-type, so that no table hides behind a void pointer, and abidiff compares their debug information. It may report fields
-at the end of structs and new types only."""
+"""Checks that abidiff of libabigail finds no change of abi/ that breaks hosts: check_abidiff.py ABI-FOLDER
+FROZEN-FOLDER. Two libraries are compiled, one with today's headers and one with the frozen ones. Each has a variable
+of every type, so that no table is hidden behind a void pointer. abidiff compares their debug information. It may
+report only new types and new fields at the end of structs."""
 import os
 import platform
 import re
@@ -21,7 +21,7 @@ TOOLS = ("abidw", "abidiff")
 QUIET = ["--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed"]
 SIZE = re.compile(r"type size changed from (\d+) to \d+ \(in bits\)")
 INSERTION = re.compile(r"'.*', at offset (\d+) \(in bits\)")
-# Lines of a report that tell nothing about a change by themselves.
+# Lines of a report that do not describe a change themselves.
 FRAME = re.compile(r"(Leaf changes|Changed leaf types) summary: .*|Removed/Changed/Added \w+ summary: 0 Removed, 0 .*|"
                    r"\d+ data member insertions?:|\d+ Added variables?:|\[A\] .*|'struct \w+' changed:|")
 # Changes of a table of functions and of its arguments that must be reported.
@@ -57,7 +57,7 @@ def build(folder, path):
 
 
 def breaks(report):
-    """The lines of a report in leaf mode that are more than growth at the end of a struct."""
+    """The lines of a report in leaf mode that describe more than new fields at the end of a struct."""
     size = None
     for line in map(str.strip, report.splitlines()):
         resized, inserted = SIZE.fullmatch(line), INSERTION.fullmatch(line)

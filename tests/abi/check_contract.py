@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the rules that abi/ states for itself: check_contract.py ABI-FOLDER. Structs begin with their size and have
-only types of fixed width. The comment of every call has a thread tag, and says whether it is collective, what it
-returns, and since when it exists."""
+"""Checks the rules that the headers of abi/ set for themselves: check_contract.py ABI-FOLDER. Structs begin with
+their size and have only types of fixed width. The comment of every call names its thread rule, and says whether the
+call is collective, what it returns, and since which release it exists."""
 import os
 import re
 import sys
@@ -15,8 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FIRST = (0, 1)  # the release of the frozen headers
 SCALARS = {"uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float", "double", "char"}
-# Structs that others fill for the library. Their calls are described by the struct, and return no status of the
-# library.
+# Structs of functions that others implement for the library. The comment of the struct describes these functions,
+# which return no status of the library.
 FILLED_BY_OTHERS = {"graft_host", "graft_mxm_args", "graft_kernel_ops", "graft_dense_ops",
                     "graft_gemm", "graft_transport", "graft_transport_ops", "graft_rollout"}
 FIXED_WIDTH_ALIAS = re.compile(r"typedef (u?int(?:8|32|64)_t) (\w+);")
@@ -67,7 +67,7 @@ def comment_faults(call, tags):
 
 
 def calls_of(found):
-    """The calls that have a comment of their own."""
+    """The calls whose headers have a comment for each call."""
     calls = [field for field in fields_of(found) if field.is_function and field.struct not in FILLED_BY_OTHERS]
     return calls + [function for header in found for function in header.functions if function.comment]
 
@@ -87,8 +87,8 @@ def check_comments(found):
 
 
 def since(found, old, release):
-    """(call, what its comment says, whether that is true): one that the frozen headers have is of their release, and
-    any other is of a later one, at most `release`."""
+    """Yield (call, release that its comment names, whether that is right). A call that the frozen headers have
+    belongs to their release. Any other call belongs to a later one, which is at most `release`."""
     frozen = {(call.struct, call.name) for call in calls_of(old)}
     for call in calls_of(found):
         said = re.search(r"Since (\d+)\.(\d+)\.", call.comment)
@@ -128,7 +128,7 @@ def check_ids(found):
 
 
 def check_umbrella(found):
-    """graft.h includes all that a host needs: every header except that of modules, and the loader."""
+    """Check that graft.h includes everything a host needs: every header except the one for modules, and the loader."""
     names = {header.name: header.text for header in found if not header.is_draft()}
     included = set(re.findall(r'#include "(\w+\.h)"', names["graft.h"]))
     missing = set(names) - included - {"graft.h", "graft_module.h", "graft_load.h"}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a draft gets a new revision when it changes: check_drafts.py ABI-FOLDER RECORD [--write].
-RECORD has a line `ID KIND NAME: WHAT` for everything in a revision. For a struct WHAT is the number of its fields and a
-hash of their names, types and places; for types, macros and enum values it is their meaning. A new field at the end of
-a struct, or a new name, needs no new revision, and --write records it. Any other change needs a new number in the id of
-the header, which --write also records."""
+"""Checks that the draft of an interface gets a new revision number when it changes: check_drafts.py ABI-FOLDER
+RECORD [--write]. RECORD has a line `ID KIND NAME: WHAT` for each declaration of a revision. For a struct, WHAT is
+the number of its fields and a hash of their names, types and offsets; for types, macros and enum values it is their
+definition. A new field at the end of a struct, or a new name, needs no new revision, and --write records it. Any
+other change needs a new number in the id of the header, which --write also records."""
 import hashlib
 import os
 import re
@@ -49,7 +49,7 @@ def record_of(identity, name, lines):
 
 
 def changes(part, recorded):
-    """What a revision has lost, or has otherwise than recorded."""
+    """Sentences about what a revision has lost, and about what differs from the record."""
     for name, what in recorded.items():
         lines = part.get(name)
         count = re.match(r"(\d+) fields (\w+)$", what) if name.startswith("struct ") else None
@@ -87,7 +87,7 @@ def faults(folder, lines):
 
 
 def written(folder, lines):
-    """The record with all that is new. A struct that has grown keeps one line."""
+    """The record with all new declarations. A struct that has grown keeps one line."""
     broken, new = faults(folder, lines)
     if broken:
         sys.exit("\n".join(broken))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks hosts and modules that are newer than the library: check_growth.py ROOT LIBGRAFT. Newer headers are those of
-abi/ with one more field at the end of every struct. Examples that are compiled with them must run with this library, no
-table may be given to a host that asks for the new field, and a kernel module that is compiled with them must load.
-Every call of every table is also made with null and 0 alone, which must not crash."""
+"""Checks hosts and modules that are newer than the library: check_growth.py ROOT LIBGRAFT. The newer headers are
+those of abi/ with one more field at the end of every struct. Examples that are compiled with them must run with this
+library. The library may give no table to a host that asks for the new field, and must load a kernel module that is
+compiled with the newer headers. Every call of every table is also made with NULL and 0 as all arguments, which must
+not crash."""
 import os
 import re
 import shutil
@@ -61,7 +62,7 @@ def tables(found):
 
 
 def check_sizes(found):
-    """Whether the tests of sizes try each struct of data shorter and longer than it is."""
+    """Check that the tests of sizes pass each struct with a smaller and with a larger size."""
     text = "".join(sources.read(HERE, name) for name in SIZE_TESTS)
     missing = [struct for header in found for struct, fields in header.structs.items()
                if fields[0].name == "size" and not any(field.is_function for field in fields[1:3] + fields[-2:])
@@ -93,7 +94,8 @@ def run(*command):
 
 
 def newer_host(found):
-    """A program that asks for every table, with the new field and without it, and runs with a newer module."""
+    """Make the source of a program that asks for every table, with the new field and without it, and runs with a
+    newer module."""
     lines = []
     for identifier, struct in tables(found):
         lines += [f'    tell(graft_interface(api, {identifier}, GRAFT_HAS({struct}, added)) == NULL &&',
@@ -105,7 +107,7 @@ def newer_host(found):
 
 
 def call_lines(expression, field, first):
-    """One call with 0 for every argument; `first` replaces the first one."""
+    """The code of one call with 0 for every argument; `first` replaces the first argument."""
     kinds = headers.parameters_of(re.search(r"\(\*\)\((.*)\)$", field.whole)[1]).split(", ")
     values = ["&error" if kind == "graft_error *" else "0" for kind in kinds]
     values[0] = first if first and kinds[0] == "graft_context *" else values[0]
@@ -121,7 +123,7 @@ def call_lines(expression, field, first):
 
 
 def slot_host(found):
-    """A program that makes every call of every table."""
+    """Make the source of a program that makes every call of every table."""
     lines = ["    int32_t rc;", "    (void)rc;"]
     slots = {field.name: field for header in found for struct, fields in header.structs.items() if struct == "graft_api"
              for field in fields if field.is_function}
@@ -140,7 +142,7 @@ def slot_host(found):
 
 
 def hand_on(name, result, least):
-    """Print the checks of a program as checks of this one."""
+    """Print the checks of a program as checks of this test."""
     points = re.findall(r"^(not ok|ok) \d+ - (.*)$", result.stdout, re.MULTILINE)
     for kind, text in points:
         if kind == "not ok":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the headers of abi/ alone and together: check_headers.py ABI-FOLDER. Each header is compiled by itself, in a
-file that includes it twice and makes a variable of every struct in it, and with all others in both orders, by every
-compiler and language standard of compilers.py, with warnings as errors. adapters/mpi/graft_mpi.h is compiled with the
-mpi.h of each installed MPI, and the headers of adapters/graphblas with GraphBLAS.h if it is installed."""
+"""Compiles the headers of abi/ alone and together: check_headers.py ABI-FOLDER. One source file for each header
+includes it twice and makes a variable of every struct in it. Two more files include all headers, in both orders.
+Every compiler and language standard of compilers.py compiles them with warnings as errors. adapters/mpi/graft_mpi.h
+is compiled with the mpi.h of each installed MPI, and the headers of adapters/graphblas with GraphBLAS.h if it is
+installed."""
 import os
 import shlex
 import sys
@@ -48,7 +49,8 @@ def mpi_flags(package):
 
 
 def cases(folder, found, work):
-    """Yield what is compiled: a name, files, flags (None if something is missing), and what is missing."""
+    """Yield what is compiled: a name, files, flags (None if a package is missing), and the name of the missing
+    package."""
     files = [header.path for header in found] + write_sources(found, work)
     yield "every header, alone and together,", files, ["-I", folder], ""
     adapter = os.path.join(folder, "..", "adapters", "mpi", "graft_mpi.h")
@@ -68,7 +70,7 @@ def compile_all(command, name):
 
 
 def check_mistakes(folder, work):
-    """Mistakes that these checks must find."""
+    """Make mistakes in headers that these checks must find."""
     texts = {"a header that needs another": '#include "mistake.h"\nint x = GRAFT_ERR_ARG;\n',
              "a warning of -Wpedantic": '#include "graft_base.h"\nenum { TWO, };;\n'}
     for name, text in texts.items():

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The contract only grows: check_layout.py ABI-FOLDER LAYOUT-FILE [--write | --freeze].
-
-LAYOUT-FILE has the offset and size of every field, which are the same on all processors with pointers of 64 bits.
-Beside it contract.txt has types, values of enums and macros, tags of calls, and options. The test compares both with
-what compilers say of the headers. A field at the end of a struct, or a new name, is additive, and --write records it.
-The frozen headers of ABI-1 are compiled too: a change of something that they have needs a line with its reason in
-frozen/ledger.txt. For a release --freeze replaces the frozen headers by those of today, and the list of options beside
-them; the ledger then needs a line for the new baseline."""
+"""Checks that the contract in abi/ only grows: check_layout.py ABI-FOLDER LAYOUT-FILE [--write | --freeze].
+LAYOUT-FILE has the offset and size of every field, which are the same on all processors with 64-bit pointers. Beside
+it, contract.txt has types, values of enums and macros, tags of calls, and options. The test compares both files with
+what compilers report about the headers. A field at the end of a struct, or a new name, is additive, and --write
+records it. The frozen headers of ABI-1 are compiled too. A change of something in them needs a line with its reason
+in frozen/ledger.txt. For a release, --freeze replaces the frozen headers and the list of options beside them by
+today's; the ledger then needs a line for the new baseline."""
 import hashlib
 import os
 import platform
@@ -42,7 +41,7 @@ def write(path, lines):
 
 
 def told(changes):
-    """Sentences about the changes, and the command that records them."""
+    """Sentences about the changes, and about the command that records them."""
     lines = [f"{'additive' if additive else 'INCOMPATIBLE'}: {name} {what}" for additive, name, what in changes]
     if not all(additive for additive, _, _ in changes):
         lines += [f"What is incompatible needs a new id or name, unless it is younger than {FROZEN}."]
@@ -142,8 +141,8 @@ def digest(folder):
 
 
 def ledger_faults(changes, baseline, lines):
-    """Yield what is wrong with the ledger: breaks without an entry, entries without a break, and a changed baseline
-    without an entry."""
+    """Yield what is wrong with the ledger: breaking changes without an entry, entries without a breaking change, and
+    a changed baseline without an entry."""
     entries = dict(contract.split(line) for line in lines if line and not line.startswith("#"))
     reasons = {name for name, reason in entries.items() if len(reason) >= 20}
     broken = {name: what for additive, name, what in changes if not additive}
@@ -157,7 +156,8 @@ def ledger_faults(changes, baseline, lines):
 
 
 def frozen_contract(frozen):
-    """The layout and the promises of the frozen headers, whose comments name the release as they do today."""
+    """The layout and the declarations of the frozen headers, whose comments name the release in the same form as
+    today's."""
     with tempfile.TemporaryDirectory(prefix="graft-frozen-") as work:
         shutil.copytree(frozen, work, dirs_exist_ok=True)
         for header in headers.read_all(work):
@@ -188,7 +188,7 @@ def check_ledger(golden):
 
 
 def check_commands():
-    """The command in the messages must name this file."""
+    """Check that the command in the messages names this file."""
     words = re.search(r"python3 (\S+) (\S+) (\S+)", COMMAND).groups()
     tap.ok(all(os.path.exists(os.path.join(contract.ROOT, word)) for word in words), "the messages name a command")
 

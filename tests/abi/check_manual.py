@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the programs of abi/README.md: check_manual.py ROOT LIBGRAFT. Every block of C or C++ there is an excerpt of
-a file, as tests/docs checks. Those that are a program of one file are compiled by every compiler and language standard
-of compilers.py, with warnings as errors, and run with the library; the others are built and tested with the tree."""
+"""Compiles the programs of abi/README.md: check_manual.py ROOT LIBGRAFT. Every block of C or C++ in that file is an
+excerpt of a source file, which tests/docs checks. Source files that are whole programs are compiled here by every
+compiler and language standard of compilers.py, with warnings as errors, and run with the library. The others are
+built and tested with the tree."""
 import os
 import re
 import subprocess

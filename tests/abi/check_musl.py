@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles sources against another C library: check_musl.py ROOT. musl-gcc reads each header of abi/ alone, each file
-of plugin/, and the files of adapters/ and examples/ that need no other library, with warnings as errors. Nothing is
-linked, because the OpenMP of gcc is built for glibc."""
+"""Compiles sources with musl instead of glibc: check_musl.py ROOT. musl-gcc compiles each header of abi/ alone, each
+file of plugin/, and those files of adapters/ and examples/ that need no other library, with warnings as errors.
+Nothing is linked, because the OpenMP library of gcc is built for glibc."""
 import concurrent.futures
 import glob
 import os
@@ -14,7 +14,7 @@ import tap
 ROOT = sys.argv[1]
 FLAGS = ["-fsyntax-only", "-fopenmp", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-psabi",
          *(f"-I{ROOT}/{folder}" for folder in ("abi", "plugin", "adapters", "examples"))]
-# Definitions that Meson makes.
+# Macros that Meson defines.
 MADE = ["-DISA=generic", "-DWIDE_BYTES=16", '-DGRAFT_RELEASE=""', '-DGR_PROGRAMS=""', '-DGRB_COMPUTE="compute"']
 OTHERS = "jansson", "argp", "mpi", "petsc", "cblas", "dnnl", "metis", "GraphBLAS"
 
@@ -36,7 +36,7 @@ def sources(folder):
 
 
 def needs_another(path):
-    """Whether a file includes a header of another library, itself or through a header of its folder."""
+    """Whether a file includes a header of another library, directly or through a header of its folder."""
     seen, names = set(), [path]
     while names:
         name = names.pop()

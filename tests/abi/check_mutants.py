@@ -14,7 +14,7 @@ import contract
 import headers
 import tap
 
-# Changes that must be found, by name, each in one header.
+# Changes that must be found, by name. Each is made in one header.
 FAMOUS = {
     "int32_t trust to int64_t": ("graft_mxm.h", [("int32_t trust", "int64_t trust")]),
     "ROWS and BITS swapped": ("graft_matrix.h", [("GRAFT_MASK_ROWS = 1", "GRAFT_MASK_ROWS = 2"),
@@ -35,7 +35,7 @@ OPTIONS = {
     "a word of an option": ('X(GR_STREAM_FIFO, "fifo")', 'X(GR_STREAM_FIFO, "latest")'),
     "a live option": ('strict, "strict", "no", SAME, GR_LIVE', 'strict, "strict", "no", SAME, GR_EXPERT'),
 }
-HAS_CODE = ("graft_base.h", "graft_matrix.h")  # headers with code, which may stop compiling
+HAS_CODE = ("graft_base.h", "graft_matrix.h")  # headers with code, which may no longer compile after a change
 SLOT = re.compile(r"^ {4}(\w[\w ]*?\**)\(\*(\w+)\)\(([^;]*)\);", re.MULTILINE)
 PLAIN = re.compile(r"^ {4}(uint32_t|int32_t|int64_t|double|uint64_t) +(\w+);", re.MULTILINE)
 
@@ -50,7 +50,7 @@ def swap(text, first, second, group):
 
 
 def slots_in_one_struct(text):
-    """The matches of the first struct with two slots or more."""
+    """The matches of this pattern in the first struct that has two or more slots."""
     for struct in headers.STRUCT.finditer(text):
         slots = list(SLOT.finditer(text, struct.start(2), struct.end(2)))
         if len(slots) > 1:
@@ -98,7 +98,7 @@ def changes_of(text):
 
 
 class Judge:
-    """The contract as it is, and copies that differ from it."""
+    """Compares the contract with copies that differ from it."""
 
     def __init__(self, folder, work):
         self.folder, self.copy = folder, os.path.join(work, "abi")
@@ -106,7 +106,7 @@ class Judge:
         shutil.copytree(folder, self.copy)
 
     def seen(self, name, text):
-        """The changes that are reported for a header with another text."""
+        """The changes that are reported if a header has another text."""
         path = os.path.join(self.copy, name)
         with open(path, encoding="utf-8") as file:
             original = file.read()
@@ -124,7 +124,7 @@ class Judge:
 
 
 def check_header(judge, header):
-    """Make changes of each kind. The result is how many there were."""
+    """Make changes of each kind in one header. The result is the number of changes."""
     kinds, faults = [], []
     for kind, text in changes_of(header.text):
         kinds.append(kind)
@@ -154,7 +154,7 @@ def check_famous(judge, found):
 
 
 def check_growth(judge, found):
-    """A slot and a field at the end of a struct, a new struct and a new enum are additive."""
+    """Check that new slots, fields at the end of a struct, structs and enums are reported as additive."""
     texts = {header.name: header.text for header in found}
     text = texts["graft_mxm.h"].replace("\n} graft_mxm_api;", "\n    void (*new_one)(void *self);\n} graft_mxm_api;")
     text = text.replace("\n} graft_mxm_args;", "\n    int64_t new_one;\n} graft_mxm_args;")
@@ -167,7 +167,7 @@ def check_growth(judge, found):
 
 
 def file_with(old):
-    """The options.h that has this text: (its name, its text)."""
+    """Find the options.h that has this text. The result is its name and its whole text."""
     for name in contract.option_files("options.h"):
         with open(os.path.join(contract.PLUGIN, name), encoding="utf-8") as file:
             text = file.read()

@@ -12,7 +12,7 @@ import sys
 
 import tap
 
-# Functions that end, interrupt or redirect the host, print, or change what belongs to the whole process.
+# Functions that end the process, interrupt or redirect the host, print, or change what belongs to the whole process.
 FORBIDDEN = """
     exit _exit _Exit quick_exit abort __assert_fail __assert __assert_perror_fail raise kill tgkill
     __stack_smash_handler
@@ -32,24 +32,23 @@ FORBIDDEN = """
 """.split()
 FORBIDDEN_PATTERN = re.compile(r"omp_(set|init|destroy)_(?!lock\b)\w+|kmp_set_\w+|mallopt|__malloc_hook|GrB_finalize"
                                r"|MPI_(Init|Finalize)\w*")
-# Memory comes from the host. aligned_alloc and free serve hosts without an allocator.
+# Memory is allocated by the host. aligned_alloc and free serve hosts without an allocator.
 FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memalign|memalign|strn?dup|v?asprintf|getline"
                                r"|mmap|(GrB|GxB|LAGraph|LAGr|cblas|MPI|PMPI|METIS|ParMETIS|openblas)_\w*|[sdcz]gemm_")
-# In a parallel region this sets the number for that region alone; test_manners sees to it that the host's stays.
-# The process whose team of threads a child by fork() has not got: OpenMP cannot be asked for that.
-# And the list of the handles that the host has, so that one which was destroyed is told without reading its memory.
-# And the keys of the last team of each thread and of its host's mode, with a lock for those who start one: OpenMP
-# cannot be asked for that.
-# And the tables of calls of contexts that were closed, for a host that closes one twice.
-# And what the processor has answered, which does not change.
+# Variables of the library that may be written after it is loaded. gr_team_owner holds the process that started OpenMP
+# threads, because a child by fork() does not have them and OpenMP cannot be asked. gr_handles lists the live handles,
+# so that a destroyed handle is recognised without reading its memory. gr_pool has, for each thread, the keys of its
+# last team and of the host's floating-point mode, and a lock for threads that start a team, because OpenMP cannot be
+# asked for these. gr_tables has the tables of closed contexts, for hosts that close one twice. gr_processor has what
+# the processor has reported about itself, which is constant.
 KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables", "gr_processor"}
-# graft-metis runs in a process of its own, which takes neither a fork() of the host nor a handler of signals; it is
-# ended if it does not end by itself. test_metis sees to it that nothing of the host changes.
-# Threads are started for a moment, to see how many can be: OpenMP ends the process if it cannot start one.
-# What OpenMP has bound a thread of the host to is undone: test_affinity.
+# More exceptions. graft-metis runs as a process of its own, which must not inherit the host's fork() or signal
+# handlers, and which is killed if it does not end in time; test_metis checks that nothing of the host changes. Some
+# threads are started for a short time to find out how many can be started, because OpenMP ends the process if it cannot
+# start one. OpenMP may bind the host's thread to processors, which is undone; test_affinity checks that.
 ALLOWED_IN_CORE = {"posix_spawn", "kill", "pthread_create", "sched_setaffinity"}
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
-# Only for a host that asks for it by graft_communicator.start.
+# These symbols are used only for a host that asks for them by graft_communicator.start.
 ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
                          {"MPI_Init_thread", "MPI_Initialized", "MPI_Finalize", "MPI_Finalized"})
 CORE_NEEDS = re.compile(r"lib(c|m|dl|pthread|gomp|omp|iomp5)\.so(\.\d+)*|ld-linux[\w.-]*")
@@ -62,7 +61,7 @@ def output(*command):
 
 
 def names(path, *options):
-    """Symbols of the dynamic table, without versions."""
+    """The symbols of the dynamic table, without versions."""
     lines = output("nm", "-D", *options, path).splitlines()
     return [line.split()[-1].split("@")[0] for line in lines if line.split()[-2] != "w"]
 
@@ -73,8 +72,8 @@ def section_indices(path, wanted):
 
 
 def mutable_objects(path):
-    """Variables that can be written after the library is loaded, but for those of the compiler: of its start files, and
-    the locks of its OpenMP."""
+    """Variables of the library that can be written after it is loaded. Variables of the compiler are left out: those
+    of its start files, and the locks of its OpenMP library."""
     writable = section_indices(path, {".data", ".bss", ".tdata", ".tbss"})
     for line in output("readelf", "-sW", path).splitlines():
         parts = line.split()
@@ -119,13 +118,13 @@ def check_dynamic(name, path, core):
 
 
 def unresolved(path):
-    """Symbols that this library imports and no other library exports."""
+    """Symbols that this library imports and no library exports."""
     result = subprocess.run(["ldd", "-r", path], capture_output=True, text=True, check=False)
     return [line for line in (result.stdout + result.stderr).splitlines() if "undefined symbol" in line]
 
 
 def uses_x87(path):
-    """Whether code computes with the registers of the x87 unit. A call masks the traps of the SSE unit only
+    """Whether code computes with the registers of the x87 unit, because a call masks only the traps of the SSE unit
     (plugin/base/fp.h)."""
     return X87.search(output("objdump", "-d", path))
 

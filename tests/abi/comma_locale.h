@@ -1,5 +1,5 @@
-/* A locale whose decimal separator is a comma. The test makes it from that of the C library, because a minimal system
- * has none.
+/* Makes a locale whose decimal separator is a comma. It is derived from the locale of the C library, because a minimal
+ * system has no others.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMMA_LOCALE_H
 #define COMMA_LOCALE_H
@@ -9,10 +9,10 @@
 #include <locale.h>
 #include <sys/stat.h>
 
-enum { LC_NUMERIC_HEADER = 32 }; /* magic number, count, and the places of six items, whose texts follow */
+enum { LC_NUMERIC_HEADER = 32 }; /* magic number, number of items, and the offsets of six items, whose texts follow */
 
-/** Write the locale "comma" into the folder and set it. The result is 0 if the C library stores its locales in another
- *  form. */
+/** Write the locale "comma" into the folder and set it. The result is 0 if the C library stores its locales in a
+ * different form. */
 static int comma_locale_begin(const struct data_folder *folder)
 {
     unsigned char bytes[4096];

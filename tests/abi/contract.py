@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what abi/ promises as lines of text that can be compared: the places of fields, and what does not depend on the
-processor, such as types, enum values, macros, tags of calls and options. Compilers measure and confirm what headers.py
-reads."""
+"""Reads the contract in abi/ as lines of text that can be compared. One list has the offsets of fields; the other
+has what does not depend on the processor, such as types, enum values, macros, tags of calls and options. headers.py
+reads the headers, and compilers measure the offsets and confirm what it has read."""
 import os
 import re
 import tempfile
@@ -37,7 +37,7 @@ int main(void) {
 
 
 class Refused(Exception):
-    """Headers that a compiler does not accept, with its message."""
+    """The error that a compiler does not accept the headers, with its message."""
 
 
 def source(found, lines):
@@ -52,8 +52,8 @@ def compile_text(compiler, language, folder, text, *options):
 
 
 def ask(compiler, language, folder, found, questions):
-    """The numbers that the expressions of each question have: they are read from assembler text, so that nothing runs
-    and a cross compiler can answer."""
+    """Let a compiler compute the expressions of each question. The numbers are read from its assembler output, so
+    that nothing has to run and a cross compiler can be used."""
     lines = [f'__asm__ volatile(".ascii \\"->{name} {" ".join(f"%c{i}" for i in range(len(values)))}\\"" :: '
              + ", ".join(f'"i"((long)({value}))' for value in values) + ");" for name, *values in questions]
     said = compile_text(compiler, language, folder, source(found, ["void ask(void) {", *lines, "}"]), "-S")
@@ -73,7 +73,7 @@ def layout_questions(found):
 
 
 def layout(compiler, language, folder):
-    """[NAME, OFFSET, SIZE] of every struct, each followed by its fields."""
+    """The list [NAME, OFFSET, SIZE] of all structs, each followed by its fields."""
     found = headers.read_all(folder)
     return ask(compiler, language, folder, found, list(layout_questions(found)))
 
@@ -131,14 +131,15 @@ def enumerators(text):
 
 
 def option_files(name):
-    """The files options.h or options.c of all rooms, relative to plugin/."""
+    """The paths of the files options.h or options.c of all rooms, relative to plugin/."""
     return sorted(os.path.join(room, name) for room in os.listdir(PLUGIN)
                   if os.path.isfile(os.path.join(PLUGIN, room, name)))
 
 
 def options(folder, changed=None):
-    """Options by name, type and scope; one more line if an option is live, and one for every word that it takes.
-    `changed` is {a file of plugin/: its text instead}. Functions of the library are not linked, and not called."""
+    """The lines about options: name, type and scope, one more line if an option is live, and one for every word that
+    it accepts. `changed` maps a file of plugin/ to the text that replaces it. Functions of the library are neither
+    linked nor called."""
     with tempfile.TemporaryDirectory(prefix="graft-options-") as work:
         binary = os.path.join(work, "options")
         for name, text in (changed or {}).items():
@@ -165,7 +166,7 @@ def option_lines(text):
 
 
 def layout_and_promises(folder):
-    """layout() by cc, and all lines of the headers. The lines of options come from options()."""
+    """The layout() by compiler cc, and the lines of all headers. The lines of options are made by options()."""
     found = headers.read_all(folder)
     text = compile_text("cc", "c", folder, source(found, []), "-E", "-dD")
     questions, names = list(layout_questions(found)), enumerators(text)
@@ -183,7 +184,8 @@ def split(line):
 
 
 def layout_changes(before, after):
-    """Yield (is additive, sentence) for what a struct has lost, gained, or has at another place."""
+    """Yield (whether the change is additive, sentence) for each field that a struct has lost, gained, or has at
+    another offset."""
     old, new = ({row[0]: row[1:] for row in rows} for rows in (before, after))
     for name, row in old.items():
         if name not in new:

@@ -1,4 +1,4 @@
-/* A library on which a module depends, and which by chance exports a function with the name of a module's entry.
+/* A library on which a module depends. It happens to export a function with the name of a module's entry point.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 

@@ -23,14 +23,14 @@ THREAD_TAG = re.compile(r"\[[a-z]+-[a-z]+\]")
 class Field:
     struct: str
     name: str
-    type: str  # type; of a function the return type
-    comment: str  # the comment before it
-    place: str  # place as FILE:LINE
+    type: str  # its type; for a function the return type
+    comment: str  # the comment before its declaration
+    place: str  # its position as FILE:LINE
     is_function: bool
-    whole: str  # the type as C writes it without a name
+    whole: str  # its whole type, as C writes it without a name
 
     def tags(self):
-        """What the comment says about threads, ranks and release: words that belong to the contract."""
+        """The tags in the comment about threads, ranks and release. They are part of the contract."""
         words = THREAD_TAG.findall(self.comment)
         words += re.findall(r"(?:Not c|\bC)ollective", self.comment) + re.findall(r"Since \d+\.\d+", self.comment)
         return " ".join(dict.fromkeys(word.lower().replace(" ", "-") for word in words))
@@ -39,12 +39,12 @@ class Field:
 @dataclass
 class Header:
     path: str
-    name: str  # name in an #include
+    name: str  # name of the header in an #include
     text: str
-    structs: dict  # {name: [Field]}, fields in order
+    structs: dict  # structs as {name: [Field]}, with the fields in order
     types: dict  # {name: the type that it stands for}; "struct NAME" if it is opaque
     functions: list  # functions of the library, a module or the header itself, as Field with struct ""
-    ids: dict  # {macro: text}
+    ids: dict  # ids of interfaces as {macro: text}
 
     def is_draft(self):
         return self.name.startswith("draft/")
@@ -67,8 +67,8 @@ def parameters_of(text):
 
 
 def without_name(declaration):
-    """The type of a declaration: 'const char *key' gives 'const char *', a function pointer 'int32_t (*)(void *,
-    int64_t)'."""
+    """The type in a declaration: 'const char *key' gives 'const char *', a function pointer gives 'int32_t (*)(void
+    *, int64_t)'."""
     text = " ".join(declaration.split())
     function = FUNCTION_POINTER.fullmatch(text)
     if function:
@@ -124,6 +124,6 @@ def read_header(path, name):
 
 
 def read_all(folder):
-    """All headers: first the stable ones, then the drafts."""
+    """Read all headers, first those of stable interfaces and then those of drafts."""
     paths = [path for part in ("*.h", "draft/*.h") for path in sorted(glob.glob(os.path.join(folder, part)))]
     return [read_header(path, os.path.relpath(path, folder)) for path in paths]

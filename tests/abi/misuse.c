@@ -163,7 +163,7 @@ int32_t misuse_train_over(struct misuse *m, void *graph)
     return saved;
 }
 
-/* Define a call. A call that makes an object must not succeed with a wrong handle. */
+/* Define the function for a call. A call that makes an object must not succeed with a wrong handle. */
 
 #define CALL(name, kind, expression)                                                                                   \
     static int32_t name(struct misuse *m, void *handle)                                                                \
@@ -279,7 +279,7 @@ static int32_t call_redistribute(struct misuse *m, void *handle)
     return m->graphs->redistribute(handle, &args, &m->error);
 }
 
-/* A graph without values has none to replace, which is ERR_STATE too. */
+/* A graph without values cannot replace them, and returns ERR_STATE too. */
 static int32_t call_graph_values(struct misuse *m, void *handle)
 {
     return m->graphs->update_values(handle, NULL, &m->error);
@@ -394,7 +394,7 @@ static int32_t call_model_metadata(struct misuse *m, void *handle)
     return m->models->metadata(handle, 0, &key, &value, &m->error);
 }
 
-/* Apply to a trainer, with the model as long as it exists. */
+/* Apply the model to a trainer, as long as the model exists. */
 static int32_t call_apply_to(struct misuse *m, void *handle)
 {
     if (call_model_info(m, m->handle[MODEL]) < 0) return call_epoch(m, handle);

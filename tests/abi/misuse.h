@@ -1,5 +1,5 @@
-/* A context with one object of each type, and calls on them, for tests that pass a wrong handle or call at a wrong
- * time.
+/* A context with one object of each type, and calls on them, for tests that pass a wrong handle or make a call at a
+ * wrong time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MISUSE_H
 #define MISUSE_H
@@ -13,9 +13,9 @@ enum misuse_kind { MATRIX, TRAINER, GRAPH, PLAN, DATA, HALO, MODEL, SAMPLER, CON
 enum { MISUSE_N = 37, MISUSE_WIDTH = 5, MISUSE_LOG = 2048 };
 
 struct misuse {
-    struct strict_host strict; /* first member, so that the log finds the struct */
+    struct strict_host strict; /* the first member, so that the log finds the struct by its host pointer */
     char               log[MISUSE_LOG];
-    void (*at_log)(struct misuse *m); /* called by the log, unless NULL */
+    void (*at_log)(struct misuse *m); /* a function that the log calls, unless it is NULL */
     const graft_api           *api;
     graft_context             *context;
     const graft_mxm_api       *mxm;
@@ -35,10 +35,10 @@ struct misuse {
 
     float          b[MISUSE_N * MISUSE_WIDTH], c[MISUSE_N * MISUSE_WIDTH];
     graft_dense    dense_b, dense_c;
-    graft_mxm_args args; /* a product with the matrix, with one thread */
+    graft_mxm_args args; /* arguments of a product with the matrix, with one thread */
 };
 
-/** A call on a handle of some type. */
+/** A call on a handle of one type. */
 struct misuse_call {
     const char      *name;
     enum misuse_kind kind;
@@ -50,7 +50,7 @@ extern const int                misuse_n_calls;
 /** If the last call made an object in one of two contexts, destroy it. */
 void misuse_drop_made(struct misuse *m, struct misuse *other);
 
-/** Call the first function before everything else, and the second one at the end. */
+/** Call misuse_init() before all other functions, and misuse_fini() at the end. */
 void misuse_init(void);
 void misuse_fini(void);
 
@@ -60,7 +60,7 @@ const graft_csr *misuse_graph(void);
 /** Make all objects. The result is NULL or what is wrong. */
 const char *misuse_open(struct misuse *m);
 
-/** Destroy all objects that are left, close the context, and check that no memory is left. */
+/** Destroy all objects that are left, close the context, and check that no memory is left allocated. */
 const char *misuse_close(struct misuse *m);
 
 void *misuse_handle(struct misuse *m, enum misuse_kind kind);

@@ -1,5 +1,5 @@
-/* A small kernel module. Macros make it wrong in one way each: every test module is this file compiled with some of the
- * macros below, see meson.build.
+/* A small kernel module. Macros make it wrong in one way each. Every test module is this file, compiled with some of
+ * the macros below; see meson.build.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 
@@ -12,11 +12,11 @@
 #ifndef MODULE_KIND
 #define MODULE_KIND "kernel"
 #endif
-#ifndef MODULE_ABI_MIN /* versions with which it can be used */
+#ifndef MODULE_ABI_MIN /* the versions of the contract with which it can be used */
 #define MODULE_ABI_MIN 1u
 #define MODULE_ABI_MAX 1u
 #endif
-#ifndef MODULE_ABI /* version that it says it has accepted */
+#ifndef MODULE_ABI /* the version that it claims to have accepted */
 #define MODULE_ABI GRAFT_ABI_VERSION
 #endif
 #ifndef MODULE_TABLE
@@ -59,18 +59,18 @@
 #define MODULE_RUN_STATUS GRAFT_OK
 #endif
 
-#ifndef MODULE_TELL /* what run() reports about finished rows */
+#ifndef MODULE_TELL /* how run() reports finished rows */
 #define MODULE_TELL(args)
 #endif
 
-#ifdef MODULE_NOTE /* statement that writes its note */
+#ifdef MODULE_NOTE /* the statement that defines its note */
 MODULE_NOTE;
 #endif
 
 /* Not every variant uses everything below. */
 #define SPARE __attribute__((unused))
 
-/* All allocations use the host's memory. */
+/* The state of the kernel, which is allocated from the host's memory. */
 struct state {
     graft_host host;
 };
@@ -103,7 +103,7 @@ static void fini(void *state)
     host.deallocate(host.self, state, sizeof(struct state), 64);
 }
 
-/* Supports sums over neighbours without values, in float, into all of C. */
+/* This kernel supports sums over neighbours without values, in float, that write all of C. */
 static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *args, char *why, uint64_t capacity)
 {
     (void)state;
@@ -138,7 +138,7 @@ SPARE static int32_t run(void *state, void *prepared, const graft_csr *a, const 
 {
     (void)state, (void)prepared;
     if (MODULE_RUN_STATUS != 0) return fail(error, MODULE_RUN_STATUS, "the sample library gave up");
-#ifdef _OPENMP /* its threads stay when the product has ended */
+#ifdef _OPENMP /* its threads continue to exist when the product has ended */
 #pragma omp parallel for num_threads(2)
 #endif
     for (int64_t i = 0; i < a->n_rows; i++) {
@@ -184,7 +184,7 @@ SPARE static const graft_kernel_ops kernel = {
 };
 SPARE static const graft_dense_ops dense = {
     .size = sizeof dense,
-    .preference = -1, /* it is used only by those who ask for it by name */
+    .preference = -1, /* auto never chooses it, so it is used only if asked for by name */
     .description = MODULE_DESCRIPTION,
     .init = init,
     .fini = fini,
@@ -202,7 +202,7 @@ SPARE static const graft_module_table table = {
 };
 
 #ifdef MODULE_LONG
-/* Tables of a later header, whose additional fields the library does not know. */
+/* Tables of a later header, with fields that the library does not know. */
 static struct {
     graft_module_table known;
     unsigned char      tail[64];
@@ -241,7 +241,7 @@ int32_t graft_module(uint32_t abi_min, uint32_t abi_max, const graft_module_tabl
 
 #elif defined MODULE_ANCHOR
 
-/* A library with a graft_module() is linked, while this file has none. */
+/* This file then has no graft_module(), but is linked with a library that has one. */
 int graft_decoy_anchor(void);
 int graft_sample_anchor(void);
 int graft_sample_anchor(void)

@@ -135,8 +135,8 @@ static void scenario_count_rows(void *arg, int32_t thread, int64_t begin, int64_
     *(_Atomic int64_t *)arg += end - begin;
 }
 
-/* Make products with one matrix: plain; masked, scaled and accumulated; maximum with winners; bfloat16 with an
- * epilogue. */
+/* Make products with one matrix: a plain one; one that is masked, scaled and accumulated; a maximum with winners; one
+ * in bfloat16 with an epilogue. */
 static int32_t run_products(struct subject *s, graft_matrix *matrix, graft_error *error)
 {
     struct operands o;
@@ -220,7 +220,7 @@ done:
     return rc;
 }
 
-/* Attention over the entries of scene->a, forward and backward, and rows by index. */
+/* Compute attention over the entries of scene->a, forward and backward, and gather rows by index. */
 static int32_t use_edges(struct scene *scene, struct subject *s, graft_matrix *matrix, graft_error *error)
 {
     static float         x[ROWS][2 * HEADS], y[INNER][2 * HEADS], scores[ENTRIES][HEADS], weights[ENTRIES][HEADS];
@@ -342,7 +342,7 @@ static int32_t use_trainer(struct scene *scene, struct subject *s, graft_trainer
     TRY(s->train->epoch(trainer, &epoch, error));
     TRY(s->train->epoch(trainer, &epoch, error));
     rc = s->report->span(trainer, 0, &span, error);
-    if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile there are no spans */
+    if (rc < 0 && rc != GRAFT_ERR_STATE) goto done; /* without option profile there are no spans to read */
     scene->loss = epoch.loss;
     TRY(s->train->evaluate(trainer, GRAFT_WEIGHTS_BEST, &metrics, error));
     TRY(s->train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, &logits, error));
@@ -423,7 +423,7 @@ done:
     return rc;
 }
 
-/* A trainer over the ranks of a graph, of which there is one. */
+/* Train over the ranks of a graph, which has one rank. */
 static int32_t play_over_ranks(const struct scenario *scenario, struct scene *scene, struct subject *s,
                                graft_error *error)
 {

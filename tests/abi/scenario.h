@@ -1,5 +1,5 @@
-/* Small jobs that use the library as hosts do, call by call, for the tests of manners (test_manners) and of memory
- * (oom/test_oom). Each opens a context, uses it, and closes it, also when something fails on the way.
+/* Small jobs that use the library as hosts do, for the tests of manners (test_manners) and of memory (oom/test_oom).
+ * Each job opens a context, uses it, and closes it, also after a failure.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SCENARIO_H
 #define SCENARIO_H
@@ -10,11 +10,12 @@
 
 enum scene_set { SCENE_DENSE, SCENE_SPARSE, SCENE_TARGETS, SCENE_SETS };
 
-/** What the jobs work on. */
+/** The data on which the jobs work. */
 struct scene {
     struct sample_dataset set[SCENE_SETS];
     struct sample_csr     a;
-    struct data_folder    dense, sparse, market, modules; /* folders; modules has one good kernel, or nothing */
+    struct data_folder    dense, sparse, market, modules; /* folders of data sets; `modules` has one good kernel, or
+                                                           * nothing */
     double                loss;                           /* loss of the last epoch */
 };
 
@@ -30,7 +31,8 @@ struct scenario {
 extern const struct scenario scenarios[];
 extern const int             n_scenarios;
 
-/** Open a context, set the options, play the job, close. The result is the first failure. */
+/** Open a context, set the options, run the job and close the context. The result is the first status that is not
+ * OK. */
 int32_t scenario_play(const struct scenario *scenario, struct scene *scene, graft_error *error);
 
 /** Take a model out of the trainer, save it, load it, apply it to the trainer, and predict with it. */

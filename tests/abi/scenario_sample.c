@@ -24,7 +24,7 @@ done:
     return rc;
 }
 
-/* Read all batches of an epoch, some of which are made ahead. */
+/* Read all batches of an epoch, some of which are made in advance. */
 static int32_t read_scenario_epoch(struct subject *s, graft_sampler *sampler, int64_t epoch, graft_error *error)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that threads of the host may run on the same processors before and after Graft is loaded and called, whatever
-OpenMP is asked to bind: test_affinity.py ROOT BUILD HOST PYTHON [LAUNCHER...]. PYTHON has cffi, or is "none"."""
+"""Checks that threads of the host may run on the same processors before and after Graft is loaded and called,
+whatever binding OpenMP is asked for: test_affinity.py ROOT BUILD HOST PYTHON [LAUNCHER...]. PYTHON is an interpreter
+that has cffi, or "none"."""
 import os
 import re
 import shutil
@@ -58,7 +59,7 @@ def name_of(binding):
 
 
 def check_host(name, command, binding, ranks=1):
-    """The first and the second thread of each rank, whose lines may come in any order."""
+    """Check the lines of the first and the second thread of each rank, which may be in any order."""
     code, text = output([*command, HOST, LIBRARY], binding)
     lines = re.findall(r"^(first|second), (\w+): ([\d ]+)$", text, re.MULTILINE)
     tap.ok(code == 0 and len(lines) == 5 * ranks and text.count("threads: ") == ranks, f"{name}: the host ends", text)

@@ -1,5 +1,5 @@
-/* Checks what graft.model/1 must refuse: each call gets arguments that it cannot use, and must return the status that
- * its header gives.
+/* Checks what graft.model/1 must refuse. Each call gets arguments that it cannot use, and must return the status that
+ * the header documents.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -89,7 +89,7 @@ static const char *model_calls(const void *arg)
     REFUSED(GRAFT_ERR_NOT_FOUND, s.model->item(model, 1000, &item, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->apply(NULL, trainer, &error));
     REFUSED(GRAFT_ERR_ARG, s.model->apply(model, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "hidden", "5", &error)); /* the trainer keeps another width */
+    REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "hidden", "5", &error)); /* the trainer has another hidden width */
     s.train->destroy(trainer);
     REFUSED(GRAFT_OK, s.api.set(s.context, "hidden", "5", &error));
     other = trainer_of(&set.dataset);
@@ -162,7 +162,7 @@ static const char *list_calls(const void *arg)
     list.n = -1;
     REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error));
     list.n = 2;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error)); /* logits have 3 rows */
+    REFUSED(GRAFT_ERR_ARG, s.model->predict_vertices(model, &list, &error)); /* the array for logits has 3 rows */
     list.n = 0;
     list.logits = NULL;
     REFUSED(GRAFT_OK, s.model->predict_vertices(model, &list, &error));
@@ -177,7 +177,7 @@ static const char *list_calls(const void *arg)
     return end_of_group();
 }
 
-/* A model that reads labels. */
+/* Calls on a model whose input includes labels. */
 static const char *label_calls(const void *arg)
 {
     graft_trainer *trainer;
@@ -195,7 +195,7 @@ static const char *label_calls(const void *arg)
     data.labels = labels;
     data.n_classes = 0;
     REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
-    data.targets = targets; /* softmax ignores targets if there are labels */
+    data.targets = targets; /* softmax ignores targets if the data set has labels */
     data.n_classes = 1;
     REFUSED(GRAFT_OK, s.model->predict(model, 0, &data, NULL, NULL, &error));
     labels[1] = CLASSES;
@@ -203,7 +203,7 @@ static const char *label_calls(const void *arg)
     if (strstr(error.message, "vertex 1 has label") == NULL || strstr(error.message, "does not know") == NULL)
         watch_blame("not which label: %s", error.message);
     data.labels = NULL;
-    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* targets have one class */
+    REFUSED(GRAFT_ERR_ARG, s.model->predict(model, 0, &data, NULL, NULL, &error)); /* the targets have one column */
     s.model->destroy(model);
     REFUSED(GRAFT_OK, s.api.set(s.context, "label_rate", "0", &error));
     return end_of_group();

@@ -1,5 +1,5 @@
-/* Checks what the context, graft.mxm/1 and graft.edge/1 must refuse: each call gets arguments that it cannot use, and
- * must return the status that its header gives.
+/* Checks what the context, graft.mxm/1 and graft.edge/1 must refuse. Each call gets arguments that it cannot use, and
+ * must return the status that the header documents.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -78,7 +78,7 @@ static const char *matrix_calls(const void *arg)
 #undef BAD
 }
 
-/* A legal product. */
+/* Arguments of a legal product. */
 static struct product {
     float          b[N][WIDTH], c[N][WIDTH], scale[N];
     int32_t        winner[N][WIDTH];
@@ -122,7 +122,7 @@ static void bad_products(graft_matrix *matrix, char text[64])
     BAD(args.semiring, 0);
     BAD(args.semiring, 7);
     BAD(args.semiring, -1);
-    BAD(args.semiring, GRAFT_PLUS_TIMES); /* a sum has no winner */
+    BAD(args.semiring, GRAFT_PLUS_TIMES); /* a sum has no winning entry */
     BAD(args.flags, 4u);
     BAD(args.flags, UINT32_MAX);
     BAD(args.a, NULL);
@@ -132,8 +132,8 @@ static void bad_products(graft_matrix *matrix, char text[64])
     BAD(args.winner_stride, -1);
     BAD(args.winner, p.c);
     BAD(args.winner, p.b);
-    BAD(args.times, p.times); /* times without a number of threads */
-    BAD(args.rows_arg, &p);   /* an argument without a callback */
+    BAD(args.times, p.times); /* an array of times needs a number of threads */
+    BAD(args.rows_arg, &p);   /* a callback's argument needs a callback */
     BAD(mask.size, 4);
     BAD(mask.kind, 0);
     BAD(mask.kind, 4);
@@ -161,7 +161,7 @@ static void bad_operands(graft_matrix *matrix, char text[64])
     BAD(dense_c.n_cols, 0);
     BAD(dense_c.stride, 0);
     BAD(dense_c.data, NULL);
-    /* Strides with which no array fits into the address space. */
+    /* These strides are so large that no array fits into the address space. */
     BAD(dense_b.stride, INT64_MAX);
     BAD(dense_c.stride, INT64_MAX / 2);
     BAD(args.winner_stride, INT64_MAX);
@@ -194,7 +194,7 @@ static const char *product_calls(const void *arg)
     return end_of_group();
 }
 
-/* The same for the epilogue. */
+/* Check in the same way that illegal epilogues are refused. */
 static const char *epilogue_calls(const void *arg)
 {
     static uint8_t bits[N];
@@ -243,8 +243,8 @@ static const char *epilogue_calls(const void *arg)
 
 static const char *convert_calls(const void *arg)
 {
-    /* Arrays are two and four times as long as described, because refused arguments may claim a wider type, and the
-     * wrapper reads them all. */
+    /* Arrays have two or four times the described length, because refused arguments may claim a wider type, and the
+     * wrapper reads the whole arrays. */
     static float      wide[2 * N][WIDTH];
     static uint16_t   half[4 * N][WIDTH];
     const graft_dense from = { sizeof from, GRAFT_F32, N, WIDTH, WIDTH, wide };
@@ -343,7 +343,7 @@ static const char *order_calls(const void *arg)
     return end_of_group();
 }
 
-/* Operands of two heads that fit the sample graph. */
+/* Operands of edge operators with two heads that fit the sample graph. */
 static struct edge_operands {
     float       x[N][4], y[N][4], s[ENTRIES][2], w[ENTRIES][2];
     graft_dense dense_x, dense_y, dense_s, dense_w;
@@ -365,8 +365,8 @@ static void edge_init(void)
     e.three = (graft_dense){ sizeof e.three, GRAFT_F32, 3, 4, 4, e.s };
 }
 
-/* Call all operators with the operands in `e`. If `bad` is not NULL the operators that use it must fail, and the others
- * succeed. */
+/* Call all operators with the operands in `e`. If `bad` is not NULL, the operators that use it must fail and the others
+ * must succeed. */
 static void edge_with(graft_matrix *matrix, const graft_dense *bad, const char *what)
 {
     int32_t rc;
@@ -477,7 +477,7 @@ static const char *another_context(const void *arg)
     return end_of_group();
 }
 
-/* A number of threads is a limit, so a host may ask for more than can exist. */
+/* The number of threads is an upper limit, so a host may ask for more threads than can exist. */
 static const char *many_threads(const void *arg)
 {
     graft_matrix *matrix = NULL;

@@ -1,6 +1,6 @@
-/* Checks what graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse from one rank: each call gets arguments
- * that it cannot use, and must return the status that its header gives. Mistakes of several ranks together are in
- * unit/spmm/test_aggregate_faults.
+/* Checks what graft.graph/1, graft.aggregate/1 and graft.halo/1 must refuse on one rank. Each call gets arguments that
+ * it cannot use, and must return the status that the header documents. unit/spmm/test_aggregate_faults has mistakes of
+ * several ranks together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -57,7 +57,7 @@ static const char *arguments_ranks_graph_create(const void *arg)
     BAD(GRAFT_ERR_ARG, rows.size = 0);
 #undef BAD
     slice = (graft_slice){ .size = sizeof slice };
-    REFUSED(GRAFT_OK, s.graph->create(s.context, NULL, &slice, &graph, &error)); /* a graph without vertices */
+    REFUSED(GRAFT_OK, s.graph->create(s.context, NULL, &slice, &graph, &error)); /* the slice has no vertices */
     s.graph->destroy(graph);
     graph = NULL;
     REFUSED(GRAFT_OK, s.transport->threads(s.context, 2, ranks, &error));
@@ -254,7 +254,7 @@ static void passes(graft_plan *plan, graft_plan *forward)
     REFUSED(GRAFT_ERR_ARG, s.aggregate->begin(plan, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->end(NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->progress(NULL, &arrived, &error));
-    REFUSED(GRAFT_OK, s.aggregate->begin(plan, &a, &error)); /* destroyed without end() */
+    REFUSED(GRAFT_OK, s.aggregate->begin(plan, &a, &error)); /* the plan is destroyed without end() */
 }
 
 static void plan_calls(graft_graph *graph, graft_plan *plan)
@@ -286,7 +286,8 @@ static void plan_calls(graft_graph *graph, graft_plan *plan)
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(plan, NULL, 9, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.aggregate->assign_bits(NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.aggregate->assign_bits(plan, &error)); /* its width is 32 bits */
+    REFUSED(GRAFT_ERR_STATE, s.aggregate->assign_bits(plan, &error)); /* widths cannot be assigned, because messages
+                                                                       * have 32 bits */
     s.aggregate->destroy(NULL);
 }
 
@@ -355,7 +356,7 @@ static void passes_of_halo(graft_halo *halo)
     REFUSED(GRAFT_ERR_ARG, s.halo->begin(halo, NULL, &error));
     REFUSED(GRAFT_ERR_ARG, s.halo->progress(NULL, &arrived, &error));
     REFUSED(GRAFT_ERR_ARG, s.halo->end(NULL, &error));
-    REFUSED(GRAFT_OK, s.halo->begin(halo, &a, &error)); /* destroyed without end() */
+    REFUSED(GRAFT_OK, s.halo->begin(halo, &a, &error)); /* the halo is destroyed without end() */
 }
 
 static const char *halos(const void *arg)
@@ -407,7 +408,7 @@ static const char *groups_of_ranks(const void *arg)
     REFUSED(GRAFT_OK, s.group->agree(group, 7, &error));
     s.api.cancel(NULL);
     s.api.cancel(s.context);
-    REFUSED(GRAFT_OK, s.group->agree(group, 7, &error)); /* the host's own agreement is not a cancelled call */
+    REFUSED(GRAFT_OK, s.group->agree(group, 7, &error)); /* an agreement of the host itself does not cancel a call */
     REFUSED(GRAFT_ERR_CANCELLED, s.group->create(s.context, NULL, &none, &error));
     REFUSED(GRAFT_OK, s.group->create(s.context, NULL, &none, &error));
     s.group->destroy(none);

@@ -1,11 +1,11 @@
-/* Checks what graft.sample/1 must refuse: each call gets arguments that it cannot use, and must return the status that
- * its header gives.
+/* Checks what graft.sample/1 must refuse. Each call gets arguments that it cannot use, and must return the status that
+ * the header documents.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
 static const int64_t good_seeds[] = { 3, 0, 7, 5 };
 
-/* Set an option, which must be possible. */
+/* Set an option; the library must accept it. */
 static void set_to(const char *key, const char *value)
 {
     REFUSED(GRAFT_OK, s.api.set(s.context, key, value, &error));
@@ -124,7 +124,7 @@ static const char *batch_calls(const void *arg)
     REFUSED(GRAFT_ERR_NOT_FOUND, s.samples->next(sampler, &batch, &error));
     REFUSED(GRAFT_OK, s.samples->begin(sampler, INT64_MAX, 1, &n_batches, &error));
     REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error));
-    REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "batch_size", "2", &error)); /* the sampler keeps another one */
+    REFUSED(GRAFT_ERR_STATE, s.api.set(s.context, "batch_size", "2", &error)); /* the sampler has another batch size */
     s.samples->destroy(sampler);
     s.mxm->matrix_destroy(graph);
     return end_of_group();
@@ -154,7 +154,7 @@ static const char *no_seed_calls(const void *arg)
     return end_of_group();
 }
 
-/* The graph is destroyed, or gets other values, before the sampler. */
+/* The graph is destroyed before the sampler, or its values are replaced. */
 static const char *lost_graph_calls(const void *arg)
 {
     static float       values[2][N * N];
@@ -171,7 +171,7 @@ static const char *lost_graph_calls(const void *arg)
     graph = matrix_of(&csr);
     sampler = sampler_of(graph);
     REFUSED(GRAFT_OK, s.mxm->matrix_update_values(s.context, graph, values[1], NULL, &error));
-    REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error)); /* it draws without values */
+    REFUSED(GRAFT_OK, s.samples->next(sampler, &batch, &error)); /* the sampler draws without using values */
     s.samples->destroy(sampler);
     set_to("sample.weights", "edge");
     sampler = sampler_of(graph);

@@ -1,5 +1,5 @@
-/* Checks what graft.data/1, graft.train/1 and graft.transport/1 must refuse: each call gets arguments that it cannot
- * use, and must return the status that its header gives.
+/* Checks what graft.data/1, graft.train/1 and graft.transport/1 must refuse. Each call gets arguments that it cannot
+ * use, and must return the status that the header documents.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 
@@ -91,7 +91,7 @@ static void bad_dataset_arrays(graft_trainer **trainer)
 
 static void bad_float_targets(graft_trainer **trainer)
 {
-    float         values[2 * N][CLASSES] = { { 0 } }; /* large enough for doubles */
+    float         values[2 * N][CLASSES] = { { 0 } }; /* the array is large enough to be read as doubles */
     graft_dense   y;
     graft_dataset d = set.dataset;
 
@@ -140,7 +140,7 @@ static void bad_sparse_features(graft_trainer **trainer)
     graft_csr     x;
     int64_t       ends[N + 1] = { 0, 2, 2, 2, 2, 2, 2, 2, 2, 4 };
     int32_t       columns[] = { 0, 3, 1, 1 };
-    float         values[8] = { 1, 2, 3, 4 }; /* large enough for four doubles */
+    float         values[8] = { 1, 2, 3, 4 }; /* the array is large enough to be read as four doubles */
 
     d.features = NULL, d.sparse_features = &x;
 #define BAD(status, change, undo)                                                                                      \
@@ -174,7 +174,7 @@ static void bad_sparse_features(graft_trainer **trainer)
 
 static void bad_edge_features(graft_trainer **trainer)
 {
-    static float  values[2 * N * N]; /* large enough for doubles */
+    static float  values[2 * N * N]; /* the array is large enough to be read as doubles */
     const int64_t entries = set.dataset.graph->row_ptr[N];
     graft_dataset d = set.dataset;
     graft_dense   y;
@@ -259,10 +259,10 @@ static void bad_state(graft_trainer *trainer)
 #undef BAD
 }
 
-/* `bare` was made with a graph without values. */
+/* Check values of edges that must be refused. The graph of trainer `bare` has no values. */
 static void bad_edge_values(graft_trainer *bare)
 {
-    static float   values[2 * N * N]; /* large enough for doubles, which are refused */
+    static float   values[2 * N * N]; /* the array is large enough for doubles, which must be refused */
     graft_csr      g = *set.dataset.graph;
     graft_dataset  d = set.dataset;
     graft_trainer *trainer = NULL;
@@ -329,7 +329,7 @@ static void bad_update(graft_trainer *trainer)
 
 static const char *trainer_calls(const void *arg)
 {
-    static float   values[2 * N][CLASSES]; /* large enough for doubles, which are refused */
+    static float   values[2 * N][CLASSES]; /* the array is large enough for doubles, which must be refused */
     graft_dense    logits = { sizeof logits, GRAFT_F32, N, CLASSES, CLASSES, values }, bad;
     graft_epoch    epoch = GRAFT_INIT(graft_epoch);
     graft_span     span = GRAFT_INIT(graft_span);
@@ -374,17 +374,18 @@ static const char *trainer_calls(const void *arg)
     REFUSED(GRAFT_ERR_NOT_FOUND, s.report->memory_item(trainer, 1000, &use, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic(NULL, 0, &traffic, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic(trainer, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->traffic(trainer, 0, &traffic, &error)); /* the trainer is not over ranks */
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic(trainer, 0, &traffic, &error)); /* this trainer does not use ranks */
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(NULL, 0, 0, &layer, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_item(trainer, 0, 0, NULL, &error));
-    /* The trainer is not over ranks. */
+    /* This trainer does not use ranks. */
     REFUSED(GRAFT_ERR_STATE, s.report->traffic_item(trainer, 0, 0, &layer, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(NULL, 0, 0, &pair, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->traffic_pair(trainer, 0, 0, NULL, &error));
-    REFUSED(GRAFT_ERR_STATE, s.report->traffic_pair(trainer, 0, 0, &pair, &error)); /* the trainer is not over ranks */
+    REFUSED(GRAFT_ERR_STATE, s.report->traffic_pair(trainer, 0, 0, &pair, &error)); /* this trainer does not use
+                                                                                     * ranks */
     REFUSED(GRAFT_ERR_ARG, s.report->cache_item(NULL, 0, 0, &cache, &error));
     REFUSED(GRAFT_ERR_ARG, s.report->cache_item(trainer, 0, 0, NULL, &error));
-    /* The trainer has no batches over ranks. */
+    /* This trainer does not make batches over ranks. */
     REFUSED(GRAFT_ERR_STATE, s.report->cache_item(trainer, 0, 0, &cache, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(NULL, text, sizeof text, &error));
     REFUSED(GRAFT_ERR_ARG, s.train->explain(trainer, NULL, sizeof text, &error));

@@ -1,5 +1,6 @@
 /* Checks that a context serves one call at a time. A call from a callback or from another thread must be refused with
- * the names of both calls, destroy() and close() take effect when the call ends, and threads may take turns.
+ * the names of both calls. destroy() and close() must take effect when the running call ends. Threads may use a context
+ * one after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
@@ -11,9 +12,9 @@
 
 enum { THREADS = 4, ROUNDS = 300 };
 
-static const float right = -1; /* marks elements that a product must write */
+static const float right = -1; /* initial value of elements that a product must overwrite */
 
-/* Whether C has the sums that a plain loop computes. */
+/* Whether C contains the sums that a plain loop computes. */
 static int is_product(const struct misuse *m, const graft_csr *a, const float *c)
 {
     for (int64_t i = 0; i < a->n_rows; i++) {
@@ -28,7 +29,7 @@ static int is_product(const struct misuse *m, const graft_csr *a, const float *c
     return 1;
 }
 
-/* A product, and a call that its callback rows_done makes once. */
+/* A product, and one call that its callback rows_done makes during it. */
 struct within {
     struct misuse *m;
     void (*act)(struct within *w);
@@ -145,7 +146,7 @@ static void act_prefetch_in_thread(struct within *w)
     run_in_thread(w, prefetch_in_thread);
 }
 
-/* Make a call that any thread may make. */
+/* Make a call that any thread may make at any time. */
 static const char *check_any_thread(const void *arg)
 {
     void (*const *act)(struct within *w) = arg;
@@ -161,7 +162,7 @@ static const char *check_any_thread(const void *arg)
     return fault != NULL ? fault : misuse_close(&m);
 }
 
-/* Objects that are destroyed during a product, also its own matrix, must exist until it ends. */
+/* Objects that are destroyed during a product, including its own matrix, must exist until the product ends. */
 static const char *check_destroy(const void *arg)
 {
     void (*const *act)(struct within *w) = arg;
@@ -180,12 +181,12 @@ static const char *check_destroy(const void *arg)
     return m.strict.live_bytes == 0 ? NULL : misuse_fault("%lld bytes are left", (long long)m.strict.live_bytes);
 }
 
-/* One of the threads that use one context. */
+/* One of several threads that use the same context. */
 struct hammer {
     struct misuse   *m;
-    pthread_mutex_t *turn; /* lock that gives turns; NULL if all threads call at once */
+    pthread_mutex_t *turn; /* lock that lets one thread call at a time; NULL if all threads call at once */
     int64_t          calls, done, refused;
-    int32_t          wrong; /* number of calls with another status */
+    int32_t          wrong; /* number of calls with an unexpected status */
     int              bad;   /* number of products with wrong results */
     graft_error      error;
     float            c[MISUSE_N * MISUSE_WIDTH];

@@ -1,5 +1,5 @@
-/* Checks fork(): in the child every call must report it at once, a new context must work there, and the parent must go
- * on.
+/* Checks fork(). In the child process every call must report it at once and a new context must work; in the parent
+ * everything must continue to work.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/child.h"
 #include "harness/tap.h"
@@ -128,7 +128,7 @@ int main(void)
     ok_fault("every call in the child says that it was forked, and none hangs", in_child(all_calls, NULL));
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK, "the parent trains, on two threads");
     ok_fault("after that, too", in_child(all_calls, NULL));
-    /* Threads that OpenMP had before fork() are missing in the child, which must not wait for them. */
+    /* The threads that OpenMP had before fork() are missing in the child, which must not wait for them. */
     ok_fault("a context of the child's own trains, asked for two threads", in_child(own_context, two_threads));
     ok(s.train->epoch(trainer, &epoch, &error) == GRAFT_OK && epoch.epoch == 2, "the parent goes on");
     ok(s.samples->next(sampler, &batch, &error) == GRAFT_OK && batch.n_seeds == 3, "and samples a batch");

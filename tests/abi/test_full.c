@@ -1,5 +1,5 @@
-/* Checks option check=full: a kernel that writes outside of C must be found, and nothing that it wrote may reach the
- * host.
+/* Checks option check=full. A kernel that writes outside of C must be found, and nothing that it wrote there may reach
+ * the host's memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 

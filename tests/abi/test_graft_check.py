@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks graft-check: test_graft_check.py GRAFT-CHECK LIBRARY ROOT. The kernel of examples/module, built outside of the
-tree against copies of the headers, must pass, and each of its mutants, which is wrong in one place, must be found."""
+"""Checks graft-check: test_graft_check.py GRAFT-CHECK LIBRARY ROOT. The kernel of examples/module is built outside
+of the tree with copies of the headers and must pass. Each mutant of it, which is wrong in one place, must be found."""
 import concurrent.futures
 import os
 import shutil
@@ -13,7 +13,7 @@ import tap
 TIMEOUT = 300
 RETURN = "    return GRAFT_OK; /* without"
 INCLUDE = "#include <stdio.h>\n"
-# Mutants: what is wrong, the text that is replaced and its replacement, and words of the expected line.
+# Mutants of the kernel: what is wrong, the text that is replaced, its replacement, and words of the expected line.
 MUTANTS = [
     ("ignores the mask", [("if (!is_allowed(args->mask, i, j))", "if (0)")], "plus_times, float"),
     ("ignores the complement of a mask", [(" != ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0)", "")], "float"),

@@ -1,6 +1,6 @@
-/* Checks that GraphBLAS belongs to the host: the library must not start or end it. A process can start it once, so each
- * check has a process of its own. This file is compiled twice: for a host that is linked with GraphBLAS
- * (HOST_LINKS_GRAPHBLAS), and for one that is not: test_graphblas_host MODULE
+/* Checks that GraphBLAS belongs to the host: the library must neither start nor end it. A process can start GraphBLAS
+ * once, so each check has its own process. This file is compiled twice: for a host that is linked with GraphBLAS
+ * (HOST_LINKS_GRAPHBLAS), and for one that is not. Usage: test_graphblas_host MODULE
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz/data_files.h"
 #include "harness/child.h"
@@ -55,7 +55,7 @@ static void graphblas_close(void)
     api->close(api->context);
 }
 
-/* The sums, by this kernel. */
+/* Compute the sums with this kernel. */
 static int32_t graphblas_sum(const char *kernel, const char *strict)
 {
     const graft_dense b = { sizeof b, GRAFT_F32, N, 1, 1, features }, c = { sizeof c, GRAFT_F32, N, 1, 1, sums };
@@ -87,7 +87,7 @@ static const char *works(void)
     return right("graphblas");
 }
 
-/* The kernel is refused with a sentence, or replaced where the host allows it. */
+/* Check that the kernel is refused with a sentence, or replaced by another one where the host allows it. */
 static const char *graphblas_refused(void)
 {
     char text[1024];
@@ -140,7 +140,7 @@ static void test_all(void)
 
 #else
 
-/* What a host has that is linked with libgraphblas.a and exports nothing. */
+/* These functions stand for a host that is statically linked with libgraphblas.a and exports no symbols. */
 static int own_starts;
 GrB_Info   GrB_init(GrB_Mode mode)
 {
@@ -161,7 +161,7 @@ static const char *never(const void *arg)
     return own_starts == 0 ? NULL : "the static copy of the host was started";
 }
 
-/* Load GraphBLAS and start it, as a plug-in of the host may do. */
+/* Load GraphBLAS and start it late, as a plug-in of the host may do. */
 static const char *start_late(void)
 {
     char  name[32];
@@ -190,7 +190,7 @@ static const char *late(const void *arg)
     return NULL;
 }
 
-/* More columns than kernel simd takes, of which "auto" uses the first five. */
+/* A product with more columns than kernel simd supports; "auto" uses its first five columns. */
 static const char *automatic(const void *arg)
 {
     const int64_t     columns = (int64_t)INT32_MAX + 2;
@@ -224,7 +224,7 @@ static const char *automatic(const void *arg)
     return NULL;
 }
 
-/* A copy of the module that wants a GraphBLAS of another name, which no machine has. */
+/* Make a copy of the module that needs a GraphBLAS library of another name, which no machine has. */
 static void make_orphan(const struct data_folder *folder)
 {
     static const char wanted[] = "libgraphblas.so";
@@ -239,7 +239,7 @@ static void make_orphan(const struct data_folder *folder)
     fclose(file);
     for (long i = 0; i + (long)sizeof wanted < size; i++) {
         if (memcmp(bytes + i, wanted, sizeof wanted - 1) != 0) continue;
-        bytes[i + 3] = 'G'; /* libGraphblas.so */
+        bytes[i + 3] = 'G'; /* changes the name libgraphblas.so to libGraphblas.so */
         changed++;
     }
     files_check(changed > 0, "the module names no libgraphblas.so");
@@ -262,7 +262,7 @@ static const char *none(const void *arg)
     return NULL;
 }
 
-/* Option graphblas.path: a file that is there, and one that is not. */
+/* Set option graphblas.path to a file that exists, and to one that does not. */
 static const char *by_path(const void *arg)
 {
     const char *fault = graphblas_open(0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the installed tree after it was moved to another folder: test_installed.py ROOT BUILD [LIBDIR]. Installs what
-BUILD has, or with LIBDIR first makes a build for a prefix with this library folder. Prints TAP."""
+"""Checks the installed tree after it was moved to another folder: test_installed.py ROOT BUILD [LIBDIR]. It installs
+BUILD or, with LIBDIR, a new build that is configured for this library folder. Prints TAP."""
 import glob
 import json
 import os
@@ -40,7 +40,7 @@ def install_and_move(build):
 
 
 def configure(libdir):
-    """Make a build without optimisation, for a prefix that does not exist when the tree is used."""
+    """Configure a build without optimisation, for a prefix that does not exist when the tree is used."""
     build = f"{base}/build"
     options = [f"--prefix={base}/prefix", f"--libdir={libdir}", "-Dtests=false", "-Doptimization=0"]
     if not (fine(f"it is configured for {libdir}", run(*meson, "setup", *options, build, root)) and
@@ -77,7 +77,7 @@ def test_files(tree, build):
 
 
 def test_contents(tree, build, lib):
-    """No file may have the path where it was made or first installed."""
+    """Check that no file contains the path where it was made or first installed."""
     places = {os.path.realpath(root), os.path.realpath(build), base, option(build, "prefix")} - {"/usr", "/"}
     found = []
     for name in files_of(tree):
@@ -142,7 +142,7 @@ def test_cmake(tree, lib):
 
 
 def test_release(tree, lib, programs):
-    """The version in meson.build must be the one in each place where a user asks for it."""
+    """Check that every place where a user asks for the version reports the one in meson.build."""
     said = {name: run(f"{tree}/bin/{name}", "--version").stdout for name in programs}
     said["convert.py"] = run("python3", f"{tree}/share/doc/graft/examples/convert/convert.py", "--version").stdout
     wrong = [f"{name}: {text}" for name, text in said.items()
@@ -159,8 +159,9 @@ def test_release(tree, lib, programs):
 
 
 def source_groups():
-    """{name: (compiler, its flags, packages of pkg-config, files)}, relative to the documents. hosts/test_dummies
-    and hosts/test_heat_hosts build what lies in TRIED_ELSEWHERE, from an installed tree too."""
+    """The hosts to compile as {name: (compiler, its flags, packages of pkg-config, files)}, with paths relative to
+    the documents. hosts/test_dummies and hosts/test_heat_hosts build the files in TRIED_ELSEWHERE, also from an
+    installed tree."""
     return {
         "examples in C": ("cc", [], "graft",
                           ["examples/[!g]*.c", "examples/link-prediction/*.c", "examples/module/*.c"]),
@@ -174,7 +175,7 @@ def source_groups():
 
 
 def test_sources(tree, lib):
-    """Every file of the documents that can be compiled must compile with the flags of pkg-config alone."""
+    """Compile every source file among the documents that can be compiled, with the flags of pkg-config alone."""
     documents = f"{tree}/share/doc/graft"
     if shutil.which("pkg-config") is None:
         tap.skip("the examples compile", "pkg-config is not installed")
@@ -213,8 +214,8 @@ int main(void)
 
 
 def test_graphblas(lib):
-    """The headers for GraphBLAS must compile as their manual includes them, and the drop-in must work, with the tree
-    alone."""
+    """Check that the headers for GraphBLAS compile as their manual includes them, and that the drop-in works with
+    the installed tree alone."""
     there = run("cc", "-E", "-include", "GraphBLAS.h", "-xc", "/dev/null").returncode == 0
     if shutil.which("pkg-config") is None or not there:
         tap.skip("graft_grb.h compiles", "pkg-config or GraphBLAS.h is not there")
@@ -232,7 +233,7 @@ def test_graphblas(lib):
 
 
 def test_python(lib):
-    """The Python package of the tree must find the library of the tree."""
+    """Check that the Python package of the tree finds the library of the tree."""
     if not os.path.exists(f"{lib}/graft/python/graft/_abi.py"):
         tap.skip("the Python package", "it was not built: there is no cffi")
         return
@@ -245,7 +246,7 @@ def test_python(lib):
 
 
 def test_documents(tree):
-    """Links must lead to files of the tree, and commands must not name files of the source or of a build."""
+    """Check that links lead to files of the tree, and that commands name no files of the source or of a build."""
     documents = f"{tree}/share/doc/graft"
     texts = {name: sources.read(documents, name) for name in files_of(documents) if name.endswith(".md")}
     broken = list(check_docs.broken_links(documents, texts))
@@ -286,13 +287,13 @@ def test_programs(tree, lib, programs):
 
 
 def plain(text):
-    """What a page or the text of --help says, without marks and line ends."""
+    """The text of a manual page or of --help, without markup and line ends."""
     text = re.sub(r"^\.[A-Z]+ ?", "", text, flags=re.MULTILINE).replace("\\-", "-").replace('"', "")
     return re.sub(r"\s+", " ", text)
 
 
 def options_of_help(text):
-    """(option, description) by the columns of the text."""
+    """The options and their descriptions as pairs, found by the columns of the text."""
     found, column = [], 0
     for line in text.splitlines():
         match = re.match(r" +((?:-., )?--[\w-]+\S*(?: [A-Z]+)?|-., --\S+|KEY=VALUE) {2,}(\S.*)$", line)
@@ -346,7 +347,7 @@ with tempfile.TemporaryDirectory(prefix="graft-installed-") as base:
         test_release(moved, libraries, installed)
         test_python(libraries)
         test_programs(moved, libraries, installed)
-    if moved and len(sys.argv) == 3:  # these do not depend on the folder of libraries
+    if moved and len(sys.argv) == 3:  # these tests do not depend on the library folder
         test_sources(moved, libraries)
         test_graphblas(libraries)
         test_documents(moved)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a host that is not compiled with the headers: Python with ctypes declares structs and calls itself.
+"""Checks a host that does not use the C headers: it declares the structs and calls with ctypes in Python.
 tests/hosts has hosts in Fortran. usage: test_languages.py LIBRARY"""
 import ctypes
 import sys
@@ -32,7 +32,7 @@ class Dense(ctypes.Structure):
 
 
 class MxmArgs(ctypes.Structure):
-    """Only the fields that a product needs; the library takes later ones as zero."""
+    """The arguments of a product, up to the fields that are needed here. The library takes later fields as zero."""
     _fields_ = [("size", U32), ("semiring", I32), ("flags", U32), ("threads", I32), ("a", P),
                 ("b", ctypes.POINTER(Dense)), ("c", ctypes.POINTER(Dense))]
 

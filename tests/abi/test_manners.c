@@ -1,5 +1,5 @@
-/* Checks what a library must leave alone: the state of the process is compared before and after every call, in hosts
- * with different settings.
+/* Checks that a library call leaves the state of the process unchanged. The state is compared before and after every
+ * call, in hosts with different settings.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comma_locale.h"
 #include "harness/tap.h"
@@ -18,7 +18,7 @@
 
 enum { SIGNALS = 64, FILES = 256, MXCSR_FLUSH = 0x8040, TRAPS = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW };
 
-/* The struct of the kernel for a signal action; that of the C library lacks a field. */
+/* The kernel's struct for a signal action; the struct of the C library lacks one field. */
 struct action {
     void         *handler;
     unsigned long flags;
@@ -26,7 +26,7 @@ struct action {
     unsigned long mask;
 };
 
-/* The state that belongs to the process or to the calling thread, and not to the library. */
+/* The state that belongs to the process or the calling thread, and not to the library. */
 struct snapshot {
     struct action    actions[SIGNALS];
     sigset_t         blocked;
@@ -54,7 +54,7 @@ static struct snapshot    before, after;
 static void take_signals(struct snapshot *now)
 {
     for (int i = 0; i < SIGNALS; i++) {
-        /* Signals 32 and 33 are those of the C library for its threads. */
+        /* The C library uses signals 32 and 33 for its threads. */
         if (i + 1 != 32 && i + 1 != 33) syscall(SYS_rt_sigaction, i + 1, NULL, &now->actions[i], 8);
     }
     pthread_sigmask(SIG_SETMASK, NULL, &now->blocked);
@@ -141,7 +141,7 @@ static void manners_compare(const char *call)
 #undef SAME
 }
 
-/* Redirects standard output and error into a file. */
+/* A redirection of standard output and standard error into a file. */
 struct capture {
     FILE *file;
     int   saved[2];
@@ -158,7 +158,7 @@ static void capture_begin(struct capture *capture)
     }
 }
 
-/** End the redirection. The result is how many bytes were printed. */
+/** End the redirection. The result is the number of bytes that were printed. */
 static long capture_end(struct capture *capture)
 {
     long bytes;
@@ -173,7 +173,7 @@ static long capture_end(struct capture *capture)
     return bytes;
 }
 
-/* Play one job while all calls are checked. The result is NULL or what was wrong. */
+/* Run one job while all calls are checked. The result is NULL, or says what was wrong. */
 static const char *play(const struct scenario *scenario)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -209,7 +209,7 @@ static void test_each(void)
     }
 }
 
-/* Play all jobs; `losses` receives the losses of those that train. */
+/* Run all jobs. `losses` receives the losses of those jobs that train. */
 static const char *play_all(double *losses)
 {
     for (int i = 0; i < n_scenarios; i++) {
@@ -234,7 +234,7 @@ static void test_floating_point(double *losses)
     _mm_setcsr(mxcsr);
 }
 
-/* Attention of gat computes with infinities between finite numbers, which must not reach the traps of the host. */
+/* The attention of gat computes with infinities internally, which must not trigger the traps of the host. */
 static void test_traps(const double *expected, double *losses)
 {
     feclearexcept(FE_ALL_EXCEPT);
@@ -290,13 +290,13 @@ static void test_thread(const double *expected, double *losses)
 
     files_check(pthread_create(&thread, NULL, in_thread, losses) == 0, "pthread_create");
     pthread_join(thread, &fault);
-    /* OpenMP threads of the job end a little later, and open the library for stack unwinding on the way. */
+    /* OpenMP threads of the job end slightly later, and load the library for stack unwinding when they do. */
     for (int i = 0; i < 1000 && count_threads() > threads; i++) usleep(1000);
     ok_fault("in a thread other than the first", fault);
     ok(memcmp(expected, losses, (size_t)n_scenarios * sizeof *losses) == 0, "with the same losses");
 }
 
-/* A host with settings of its own, none of which may change. */
+/* Check a host with settings of its own, none of which may change. */
 static void test_settings(double *losses)
 {
     omp_sched_t schedule;

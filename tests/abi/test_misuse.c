@@ -1,5 +1,6 @@
-/* Checks misuse of handles and threads: whatever a host passes, it must get ERR_STATE with the names of both sides, and
- * must not crash. Each group runs in a child process, so that a crash is one failed check.
+/* Checks misuse of handles and threads. Whatever a host passes, the call must return ERR_STATE, its message must name
+ * the expected and the passed object, and it must not crash. Each group runs in a child process, so that a crash is one
+ * failed check.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
@@ -17,7 +18,7 @@ static const char *const types[KINDS] = {
     [MODEL] = "graft_model",   [SAMPLER] = "graft_sampler", [CONTEXT] = "graft_context",
 };
 
-/* Check a call with a handle that it must refuse, while its other arguments are right. */
+/* Check that a call refuses a wrong handle while its other arguments are right. */
 static const char *check_refused(struct misuse *m, void *handle, enum misuse_kind kind, const char *first,
                                  const char *second)
 {
@@ -36,7 +37,7 @@ static const char *check_refused(struct misuse *m, void *handle, enum misuse_kin
     return NULL;
 }
 
-/* Calls that return no status must accept anything. */
+/* Check that calls without a status accept any handle. */
 static const char *check_silent(struct misuse *m, void *handle, enum misuse_kind kind)
 {
     if (kind == MATRIX && m->mxm->matrix_bytes(handle) != 0) return misuse_fault("a matrix that is none has bytes");
@@ -120,7 +121,7 @@ static const char *check_other_context(const void *arg)
     return fault != NULL ? fault : misuse_close(&m);
 }
 
-/* Close the context first, and then destroy the objects in the order that `arg` numbers. */
+/* Close the context first, and then destroy the objects in the order with number `arg`. */
 static const char *check_close_first(const void *arg)
 {
     int           left[CONTEXT], order = *(const int *)arg;
@@ -160,8 +161,8 @@ static long misuse_resident(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* A context is closed twice by its table after its memory was overwritten. A context that was opened in between must
- * live on, and many contexts must leave no more memory behind than few. */
+/* Close a context twice by its table, after its memory was overwritten. A context that was opened in between must stay
+ * usable, and many contexts must leave no more memory allocated than few do. */
 static const char *check_closed_twice(const void *arg)
 {
     enum { CYCLES = 1500, WARM = 400 };
@@ -188,7 +189,7 @@ static const char *check_closed_twice(const void *arg)
         if (strict.live_bytes != 0 || strict.fault != NULL) return misuse_fault("memory of the host");
         if (i == WARM) kept = misuse_resident();
     }
-#ifdef __SANITIZE_ADDRESS__ /* it keeps freed memory back, so that its use is found */
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer keeps freed memory, so that uses after free are found */
     kept = misuse_resident();
 #endif
     return misuse_resident() < kept + 64 ? NULL : misuse_fault("%ld kB more", misuse_resident() - kept);
@@ -212,7 +213,7 @@ int main(void)
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
         ok_fault(groups[i].name, in_child(groups[i].check, NULL));
     for (int order = 0; order < ORDERS && fault == NULL; order++) {
-        const int which = order * 7919 % 40320; /* number of an order of 8 objects */
+        const int which = order * 7919 % 40320; /* number of one of the orders of 8 objects */
 
         fault = in_child(check_close_first, &which);
     }

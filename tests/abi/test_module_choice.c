@@ -1,5 +1,5 @@
-/* Checks which module runs, and from which file it is loaded: the choice must follow notes that are read without
- * loading a module, and must not depend on what ran before. Each check has a process of its own.
+/* Checks which module runs, and from which file it is loaded. The choice must follow the notes of modules, which are
+ * read without loading them, and must not depend on what ran before. Each check has its own process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/child.h"
 #include "harness/tap.h"
@@ -33,7 +33,7 @@ static void choice_record(void *self, graft_log_level level, const char *message
     snprintf(lines.text[lines.count++], sizeof lines.text[0], "%s", message);
 }
 
-/* Whether a line of this level has both texts. */
+/* Whether a line of the log with this level contains both texts. */
 static int choice_logged(graft_log_level level, const char *one, const char *other)
 {
     for (int i = 0; i < lines.count; i++)
@@ -57,7 +57,7 @@ static const char *variant(const char *name)
     return path;
 }
 
-/* Link test module `name` into a folder as `file`; NULL keeps its name. */
+/* Link test module `name` into a folder under the name `file`, or under its own name if `file` is NULL. */
 static void put_link(const struct data_folder *folder, const char *name, const char *file)
 {
     char own[64];
@@ -85,7 +85,7 @@ static int choice_find(struct subject *s, const char *name, graft_module_entry *
     return 0;
 }
 
-/* The kernel that runs a product with option mxm.kernel = `kernel`; "" if none does. */
+/* The kernel that runs a product with option mxm.kernel = `kernel`; "" if no kernel runs. */
 static const char *ran(struct subject *s, const char *kernel)
 {
     static char       text[1024], c_bytes[4096], b_bytes[4096];
@@ -124,8 +124,8 @@ static const char *choice_close(struct subject *s)
     return watch.faults > 0 ? watch.fault : NULL;
 }
 
-/* With this kernel in the folder, auto must choose `best` in a new context, after others ran by name, and after a
- * reload. */
+/* With this kernel in the folder, auto must choose `best` in a new context, after other kernels ran by name, and after
+ * a reload. */
 static const char *same_choice(const char *name, const char *best)
 {
     static const char *const before[] = { "reference", "simd.generic", NULL, "simd" };
@@ -171,11 +171,11 @@ static const char *without_note(const void *arg)
     if (!choice_find(&s, "good", &entry) || entry.preference != 1 || entry.noted != 0)
         watch_blame("it counts as %d", entry.preference);
     if (s.api.load_module(s.context, variant("good"), &error) < 0) watch_blame("%s", error.message);
-    expect_ran(&s, "auto", "good"); /* the host has asked for it by name */
+    expect_ran(&s, "auto", "good"); /* because the host has asked for it by name */
     return choice_close(&s);
 }
 
-/* A module that cannot be used here, and the words that the log has about it. */
+/* A module that cannot be used here, and the words that the log must have about it. */
 struct unfit {
     const char *name, *words;
     int32_t     status;
@@ -189,7 +189,7 @@ static const struct unfit unfits[] = {
     { "inverted", "its note is damaged", GRAFT_ERR_MODULE },
 };
 
-/* The module must be skipped with one line of level info, and never be loaded. */
+/* Check that the module is skipped with one line of level info, and is never loaded. */
 static const char *skipped(const void *arg)
 {
     const struct unfit *unfit = arg;
@@ -235,7 +235,8 @@ static void expect_path(struct subject *s, const char *name, const struct data_f
     else if (strstr(entry.path, folder->path) == NULL) watch_blame("%s is listed as %s", name, entry.path);
 }
 
-/* The folders of module.path are searched in their order, whatever the option was before. A module in use stays. */
+/* The folders of module.path are searched in their order, whatever the value of the option was before. A module that is
+ * in use stays loaded. */
 static const char *first_folder(const void *arg)
 {
     struct subject     s;
@@ -277,7 +278,7 @@ static void copy_to(const char *from, const struct data_folder *folder, const ch
     files_check(fclose(out) == 0 && chmod(folder_path(folder, name), mode) == 0, name);
 }
 
-/* module.path is searched before the folder of the library, also if it is set after open(). */
+/* module.path is searched before the library's folder, even if it is set after open(). */
 static const char *beside_library(const void *arg)
 {
     struct subject s;
@@ -296,7 +297,7 @@ static const char *beside_library(const void *arg)
     return choice_close(&s);
 }
 
-/* A file with the name of a built-in module must be refused, and the log must say so. */
+/* A file with the name of a built-in module must be refused, with a line in the log. */
 static const char *built_in(const void *arg)
 {
     struct subject     s;
@@ -315,7 +316,8 @@ static const char *built_in(const void *arg)
     return choice_close(&s);
 }
 
-/* Files with names like modules that are no modules must be logged; other files must not. */
+/* Files whose names look like those of modules, but which are not modules, must be logged. Other files must not be
+ * logged. */
 static const char *odd_names(const void *arg)
 {
     static const char *const odd[] = { "graft_partition_x.so",    "graft_kernel_.so",          "graft_kernel_My.so",
@@ -352,7 +354,7 @@ static size_t read_variant(const char *name, unsigned char *bytes)
     return count;
 }
 
-/* A module for another processor is not reported as broken. */
+/* A module for another processor must not be reported as broken. */
 static const char *other_machine(const void *arg)
 {
     static unsigned char bytes[FILE_BYTES];
@@ -371,8 +373,8 @@ static const char *other_machine(const void *arg)
     return choice_close(&s);
 }
 
-/* Files whose headers or graft_module_note are damaged in one place, or that end early: the search must go on and load
- * none of them. */
+/* Files whose headers or notes (graft_module_note) are damaged in one place, or which are truncated. The search must
+ * continue and load none of them. */
 static const char *hostile(const void *arg)
 {
     static const unsigned char odd[] = { 0x00, 0x01, 0x7F, 0x80, 0xFF };
@@ -410,8 +412,8 @@ static const char *hostile(const void *arg)
     return choice_close(&s);
 }
 
-/* This program as another one: prints whether it is a set-id program, and whether the kernel of the variable
- * GRAFT_MODULE_PATH is listed. */
+/* This program, started a second time, prints whether it is a set-id program, and whether the kernel in the folder of
+ * variable GRAFT_MODULE_PATH is listed. */
 static int print_listed(const char *library)
 {
     struct subject     s;
@@ -435,7 +437,7 @@ static void run_copy(char answer[8])
     if (output != NULL) pclose(output);
 }
 
-/* A set-id program must ignore the environment. */
+/* Check that a set-id program ignores the environment variables. */
 static void test_set_id(void)
 {
     const struct group *other = getgrnam("nogroup");

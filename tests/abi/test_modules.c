@@ -1,5 +1,5 @@
-/* Checks good and bad modules: whatever is in a searched folder, or is named by the host, the library must say what is
- * wrong with it and go on. Each module is tried in a process of its own.
+/* Checks good and bad modules. Whatever is in a searched folder, or is named by the host, the library must say what is
+ * wrong with it and continue. Each module is tried in its own process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/child.h"
 #include "harness/tap.h"
@@ -16,12 +16,12 @@ static graft_error           error = { .size = sizeof error };
 
 /* A module and the expected result. */
 struct module {
-    const char *kind, *name; /* kind and name in the file name */
-    int32_t     load;        /* status of load_module() */
-    /* State after a product asked for it in a folder: 1 in use, otherwise the reason why not. */
+    const char *kind, *name; /* kind and name of the module, which are parts of the file name */
+    int32_t     load;        /* expected status of load_module() */
+    /* expected state after a product searched the folder for it: 1 if in use, otherwise the reason why not */
     int32_t     state;
-    int32_t     run;   /* status of a product */
-    const char *words; /* words of the message or of the detail */
+    int32_t     run;   /* expected status of a product */
+    const char *words; /* expected words of the message or of the detail */
 };
 
 static const struct module modules[] = {
@@ -64,7 +64,7 @@ static const struct module modules[] = {
     { "kernel", "dangling", GRAFT_ERR_NOT_FOUND, GRAFT_ERR_MODULE, GRAFT_OK, "No such file" },
 };
 
-/* A file that is no library has its state before anyone asks for it. */
+/* Whether the file is a library. If it is not, its state is known before it is asked for. */
 static int is_library(const struct module *module)
 {
     static const char *const others[] = { "text", "empty", "folder", "dangling" };
@@ -101,7 +101,7 @@ static void modules_count_poll(void *arg)
     ++*(int *)arg;
 }
 
-/* Rows that a product reports as done, and how often. */
+/* The rows that a product reports as finished, and how often it reports them. */
 struct told {
     int times[MAX_ROWS];
 };
@@ -117,7 +117,7 @@ static void modules_note_rows(void *arg, int32_t thread, int64_t begin, int64_t 
     for (int64_t row = begin; row < end; row++) told->times[row]++;
 }
 
-/* A product that any kernel supports. The result goes to c. */
+/* Compute a product that any kernel supports. The result is stored in c. */
 static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
 {
     float             b[MAX_ROWS][WIDTH];
@@ -139,7 +139,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     args.a = matrix;
     args.b = &dense_b;
     args.c = &dense_c;
-    args.threads = 1; /* a kernel that knows neither times nor callbacks can do this */
+    args.threads = 1; /* even a kernel without times and callbacks supports this */
     args.times = times;
     args.poll = modules_count_poll;
     args.poll_arg = &polls;
@@ -152,7 +152,7 @@ static int32_t modules_multiply(struct subject *s, float c[MAX_ROWS][WIDTH])
     return rc;
 }
 
-/* Run a product by kernel `kernel`. The status, and the result if there is one, must be right. */
+/* Run a product with kernel `kernel`. The status, and the result if there is one, must be right. */
 static void check_product(struct subject *s, const char *kernel, int32_t expected)
 {
     static float right[MAX_ROWS][WIDTH];
@@ -180,7 +180,7 @@ static int modules_find(struct subject *s, const char *kind, const char *name, g
     return 0;
 }
 
-/* Find the module in a folder. The text of explain() goes to `story`. */
+/* Let the library find the module in a folder. The text of explain() is stored in `story`. */
 static void try_found(const struct module *module, char story[1024])
 {
     struct subject     s;
@@ -204,12 +204,12 @@ static void try_found(const struct module *module, char story[1024])
         watch_blame("its detail is: %s", entry.detail);
     }
     check_product(&s, "reference", GRAFT_OK);
-    check_product(&s, "auto", GRAFT_OK); /* the module has no note, so auto chooses as before */
+    check_product(&s, "auto", GRAFT_OK); /* the module has no note, so auto makes the same choice as before */
     s.mxm->explain(s.context, NULL, story, 1024, &error);
     subject_close(&s);
 }
 
-/* Let the host name the file of the module. */
+/* Let the host load the module by its file name. */
 static void try_loaded(const struct module *module)
 {
     struct subject s;
@@ -265,7 +265,7 @@ static const char *closed(struct subject *s)
     return watch.faults > 0 ? watch.fault : NULL;
 }
 
-/* A module that was asked for by name must run, or explain() must say why another one did. */
+/* A module that was asked for by name must run, or explain() must say why another one ran. */
 static const char *choice(const void *arg)
 {
     static const char *const stories[][2] = { { "good", "good ran" },
@@ -290,7 +290,7 @@ static const char *choice(const void *arg)
     return closed(&s);
 }
 
-/* A module with the name of an existing one fails, and the existing one must stay as it was. */
+/* A module with the name of an existing one must be refused, and the existing one must stay in use. */
 static const char *clash(const void *arg)
 {
     const int          twin = strcmp(arg, "twin") == 0;
@@ -339,7 +339,7 @@ static const char *dense_modules(const void *arg)
     return closed(&s);
 }
 
-/* Folders that do not exist, are listed twice, or are full of other files. */
+/* Try folders that do not exist, are listed twice, or are full of other files. */
 static const char *many_folders(const void *arg)
 {
     struct subject     s;

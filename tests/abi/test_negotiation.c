@@ -1,5 +1,5 @@
-/* Checks graft_open(): version ranges that do and do not overlap, hosts and errors of every size, interfaces, and the
- * loader in the header.
+/* Checks graft_open() with version ranges that do and do not overlap, with structs of every size for host and error,
+ * the interfaces, and the loader in the header.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/strict_host.h"
 #include "harness/tap.h"
@@ -21,7 +21,7 @@ static int load_entry(void)
     return ok(entry != NULL, "libgraft.so has graft_open");
 }
 
-/* Open with a version range. The result is NULL or what is wrong. */
+/* Open the library with a version range. The result is NULL, or says what is wrong. */
 static const char *open_range(uint32_t low, uint32_t high)
 {
     static char            fault[1024];
@@ -105,7 +105,7 @@ static void test_host_sizes(void)
     ok(host.live_bytes == 0 && host.fault == NULL, "no memory is left");
 }
 
-/* An error of `size` bytes: at most that many may be written. */
+/* Pass an error struct of `size` bytes. The library may write at most that many. */
 static int negotiation_error_of(uint32_t size)
 {
     union {
@@ -197,7 +197,7 @@ static void test_tables(void)
     ok(host.live_bytes == 0, "close leaves no memory, and takes NULL");
 }
 
-/* An older library, whose table ends with run(). */
+/* The table of an older library, which ends with run(). */
 static const graft_mxm_api older_mxm = { .size = GRAFT_HAS(graft_mxm_api, run) };
 
 static const void *older_interface(graft_context *context, const char *id)
@@ -230,8 +230,8 @@ static uint32_t negotiation_draw(struct sample *sample)
                          : (uint32_t)sample_bits(sample);
 }
 
-/* Random ranges, and random sizes of host and error: there must be a status, as much of an error as fits, and an api
- * only on success. */
+/* Pass random ranges and random sizes of host and error. There must always be a status, as much of the error as fits,
+ * and a table only after success. */
 static const char *negotiate_at_random(struct sample *sample)
 {
     static char            fault[256];

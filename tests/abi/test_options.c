@@ -1,5 +1,5 @@
-/* Checks options: the list of them, the values that each accepts and refuses, suggestions for misspelt names,
- * environment variables, and locales with a decimal comma.
+/* Checks options: their list, the values that each accepts and refuses, suggestions for misspelt names, environment
+ * variables, and locales with a decimal comma.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comma_locale.h"
 #include "harness/tap.h"
@@ -11,7 +11,7 @@ static struct strict_host host;
 static struct subject     s;
 static graft_error        error = { .size = sizeof error };
 
-/* The option with this key. All its texts are NULL if there is none. */
+/* Find the option with this key. If there is none, all texts of the result are NULL. */
 static graft_option options_find(const char *key)
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -35,7 +35,7 @@ static int comes_from(const char *key, const char *source)
     return option.source != NULL && strcmp(option.source, source) == 0;
 }
 
-/* Check an option of the list: it has all texts, accepts its present value, and refuses an odd one. */
+/* Check an option of the list. It must have all texts, accept its present value, and refuse an illegal one. */
 static const char *row_fault(const graft_option *option)
 {
     static char fault[600];
@@ -91,7 +91,7 @@ static void takes(const char *key, const char *value, int32_t status)
         diag("%d: %s", rc, error.message);
 }
 
-/* Integers must be reported in digits. */
+/* Check that integers are reported in decimal digits. */
 static void keeps(const char *key, const char *value, const char *kept)
 {
     const int32_t rc = s.api.set(s.context, key, value, &error);
@@ -217,7 +217,7 @@ static int32_t open_with(const char *variable, const char *value)
     return rc;
 }
 
-/* Every option can be set by the environment. A bad value there is an error that names the variable. */
+/* Every option can be set by an environment variable. A bad value of the variable is an error that names it. */
 static void test_environment(void)
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -267,7 +267,7 @@ static void test_locale(void)
     folder_destroy(&folder);
 }
 
-/* An option of an earlier release is refused with what replaces it. */
+/* An option of an earlier release is refused with the name of its replacement. */
 static void test_removed(void)
 {
     static const char *const cases[][2] = {
@@ -288,7 +288,7 @@ static void test_removed(void)
     }
 }
 
-/* A choice with numbers: each has a default, a range, and may be left out at the end. */
+/* A choice with numbers, such as "step:2:3": each number has a default and a range, and may be left out at the end. */
 static void test_forms(void)
 {
     static const char *const legal[][2] = { { "schedule", "step" },        { "schedule", "step:5" },

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks hosts that have loaded something before the library: another allocator, the heap checks of the C library, or a
-library that exports names which Graft uses inside. Programs of this folder run with each of them preloaded. usage:
-test_preloaded.py LIBRARY PROGRAM..."""
+"""Checks hosts that have loaded something before the library: another allocator, the heap checks of the C library,
+or a library that exports names which Graft uses internally. The programs of this folder run with each of them
+preloaded. usage: test_preloaded.py LIBRARY PROGRAM..."""
 import glob
 import os
 import signal
@@ -35,7 +35,7 @@ def check_programs(programs, title, preloaded, **more):
 
 
 def inner_functions(library):
-    """Names of the functions inside of the library and of the modules beside it, and of those that they export."""
+    """The names of functions inside the library and the modules beside it, and of those that they export."""
     found = {"graft_open", "graft_module_init", "graft_module_entry"}
     folder = os.path.dirname(library)
     for path in [library, *glob.glob(os.path.join(folder, "**", "graft_*_*.so"), recursive=True)]:
@@ -45,7 +45,7 @@ def inner_functions(library):
 
 
 def make_decoy(library, folder):
-    """A library whose functions have those names and abort. Its path, or None."""
+    """Make a library whose functions have those names and abort. The result is its path, or None."""
     source, decoy = os.path.join(folder, "decoy.c"), os.path.join(folder, "libdecoy.so")
     names = inner_functions(library)
     with open(source, "w", encoding="utf-8") as file:

@@ -24,7 +24,7 @@ static int entries(const char *folder)
     return count;
 }
 
-/* Resident pages of the process. */
+/* Resident memory of the process in pages. */
 static long resident(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -35,7 +35,7 @@ static long resident(void)
     return pages;
 }
 
-/* What a context has chosen, and its results. */
+/* The kernels that a context has chosen, and its results. */
 struct outcome {
     char   mxm[512], trainer[512];
     double loss;
@@ -64,7 +64,7 @@ static int32_t one_epoch(const graft_api *api, graft_trainer *trainer, struct ou
     return rc;
 }
 
-/* Train with `count` contexts in turn, and then destroy the trainers. */
+/* Train with `count` contexts alternately, and destroy the trainers at the end. */
 static int32_t train_in_turns(int count, const graft_api *const *api, const char *const *seed, struct outcome *outcome)
 {
     graft_trainer *trainer[2] = { NULL, NULL };
@@ -96,7 +96,7 @@ static int32_t one_round(struct outcome *outcome)
     }
     if (library != NULL) {
         dlclose(library);
-        dlclose(library); /* graft_load() counts its own references */
+        dlclose(library); /* graft_load() counts its references itself */
     }
     nanosleep(&(struct timespec){ 0, PAUSE_NS }, NULL);
     return rc;
@@ -133,7 +133,7 @@ static void test_rounds(void)
     ok(dlopen(getenv("GRAFT_LIBRARY"), RTLD_NOW | RTLD_NOLOAD) != NULL, "the library stays, for its threads");
 }
 
-/* Run a product by kernel `name`, and one by auto, whose kernel goes to `taken`. */
+/* Run a product with kernel `name`, and one with auto, whose kernel is stored in `taken`. */
 static int32_t run_module(const graft_api *api, const char *name, char taken[512])
 {
     static float         c[32][2];
@@ -158,7 +158,8 @@ static int32_t run_module(const graft_api *api, const char *name, char taken[512
     return rc;
 }
 
-/* Load, run a module in a folder of its own, close, unload. No thread may wait in unmapped code. */
+/* Load the library, run a module from a folder of its own, close and unload. No thread may be left waiting in unmapped
+ * code. */
 static void test_module_rounds(const char *name)
 {
     char               file[64], target[PATH_MAX], taken[2][512] = { "", "" };
@@ -204,7 +205,7 @@ static const char *reload_value_of(const graft_api *api, const char *key)
     return "";
 }
 
-/* Two contexts that take turns must give the results that each gives alone. */
+/* Two contexts that are used alternately must give the same results as each alone. */
 static void test_two_contexts(void)
 {
     const char *const  seed[2] = { "5", "6" };

@@ -1,5 +1,5 @@
-/* Checks the size rule in both directions: structs of a newer host have a tail that the library does not know, and
- * those of an older host lack fields.
+/* Checks the size rule in both directions. Structs of a newer host have additional fields that the library does not
+ * know, and those of an older host lack fields.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "oracle/sample.h"
@@ -12,10 +12,11 @@ enum { TAIL = 64, MARK = 0xA5, ROWS = 11, INNER = 8, WIDTH = 6 };
 /* A struct of the contract followed by more memory. */
 struct stretched {
     _Alignas(16) unsigned char bytes[1024];
-    size_t used, zeros; /* bytes of the original; end of the zeros behind it */
+    size_t used, zeros; /* number of bytes of the original, and the end of the zeros behind it */
 };
 
-/* A copy for the library to write, which claims `size` bytes. The bytes behind the original are marks. */
+/* Copy a struct for the library to write. The copy claims `size` bytes, and the bytes behind the original have a known
+ * pattern. */
 static void *stretch_out(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
     const uint32_t said = (uint32_t)size;
@@ -27,7 +28,7 @@ static void *stretch_out(struct stretched *room, const void *original, size_t by
     return room->bytes;
 }
 
-/* A copy for the library to read, whose unknown tail is zero. */
+/* Copy a struct for the library to read. The fields that the library does not know are zero. */
 static void *stretch(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
     stretch_out(room, original, bytes, size);
@@ -36,7 +37,7 @@ static void *stretch(struct stretched *room, const void *original, size_t bytes,
     return room->bytes;
 }
 
-/* Whether nothing was written from byte `from` on. */
+/* Whether nothing was written at byte `from` or behind it. */
 static int untouched(const struct stretched *room, size_t from)
 {
     for (size_t i = from; i < sizeof room->bytes; i++) {
@@ -134,7 +135,7 @@ static void test_short_csr(const graft_csr *csr)
     s.mxm->matrix_destroy(shorter);
 }
 
-/* A field that is not zero in the unknown tail of any struct must be refused. */
+/* An unknown field that is not zero must be refused in any struct. */
 static void test_asking(const graft_csr *csr, const graft_dataset *set)
 {
     struct stretched room;
@@ -161,7 +162,7 @@ static void test_asking(const graft_csr *csr, const graft_dataset *set)
     s.mxm->matrix_destroy(matrix);
 }
 
-/* An output of this size must be written up to its end, and its size must stay. */
+/* An output of this size must be written up to its end, and its member size must stay the same. */
 static int written_as_far(const char *name, int32_t rc, const struct stretched *room, size_t size)
 {
     uint32_t said;
@@ -195,7 +196,7 @@ static void test_descriptions(void)
     written_as_far("a graft_module_entry", rc, &room, sizeof entry + TAIL);
 }
 
-/* A data set whose structs are all longer than the library knows. */
+/* Make a data set whose structs are all longer than those that the library knows. */
 static const graft_dataset *stretch_dataset(const graft_dataset *set, struct stretched room[3])
 {
     graft_dataset copy = *set;

@@ -1,6 +1,6 @@
-/* Checks the size rule for each struct that crosses the interface: shorter, as it is, and 64 bytes longer. Results must
- * be the same, nothing may be written behind an output, and unknown input that is not zero must be refused.
- * test_sizes.c has the structs of products and of training, test_negotiation.c those of graft_open().
+/* Checks the size rule for each struct that crosses the interface: with fewer fields, unchanged, and with 64 more
+ * bytes. Results must be the same, nothing may be written behind an output, and unknown input that is not zero must be
+ * refused. test_sizes.c has the structs of products and of training, test_negotiation.c those of graft_open().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
 #include "watch.h"
@@ -10,7 +10,7 @@
 
 enum { N = 6, WIDTH = 4, CLASSES = 2, ROOM = 1024, TAIL = 64, MARK = 0xA5 };
 
-/* A struct with marks around it. */
+/* A struct between two areas with a known pattern. */
 struct room {
     _Alignas(64) unsigned char bytes[ROOM];
 };
@@ -65,7 +65,7 @@ static void fill(void)
     out = (graft_dense){ sizeof out, GRAFT_F32, N, WIDTH, WIDTH, result };
 }
 
-/* A copy of a struct that says that it has `size` bytes, and `tail` in each byte behind what it has. */
+/* Copy a struct so that it claims `size` bytes and has the byte `tail` everywhere behind its known fields. */
 static void *place_struct(struct room *room, const void *original, size_t bytes, size_t size, int tail)
 {
     const uint32_t said = (uint32_t)size;
@@ -77,7 +77,8 @@ static void *place_struct(struct room *room, const void *original, size_t bytes,
     return room->bytes;
 }
 
-/* An input: the call must end with `status` if all from byte `cut` on is missing, and well if it is longer. */
+/* Check an input struct: the call must end with `status` if everything from byte `cut` on is missing, and must succeed
+ * if the struct is longer. */
 static void try_input(const char *name, const void *original, size_t bytes, size_t cut, int32_t status,
                       int32_t (*call)(const void *input))
 {
@@ -107,7 +108,7 @@ static void try_input(const char *name, const void *original, size_t bytes, size
     ok(rc == GRAFT_ERR_UNSUPPORTED, "what a newer one asks for is refused");
 }
 
-/* An output: nothing is written behind its end, and what is before it is the same for every size. */
+/* Check an output struct: nothing may be written behind its end, and its contents are the same for every size. */
 static void try_output(const char *name, size_t bytes, int32_t (*call)(void *output))
 {
     static const unsigned char nothing[ROOM];
@@ -322,7 +323,7 @@ static void test_sample_structs(void)
     mxm->matrix_destroy(matrix);
 }
 
-/* No such module is there, which is found after the struct was read. */
+/* The module does not exist, which is reported only after the struct was read. */
 static void test_communicator(void)
 {
     const graft_communicator none = GRAFT_INIT(graft_communicator);
@@ -392,7 +393,7 @@ static int32_t read_mesh_view(void *output)
     return meshes->view(mesh, output, &error);
 }
 
-/* States of two columns on the line, and a column of results. */
+/* States of two columns on the nodes of the line, and an array for results. */
 static double      line_in[N][2], line_out[N];
 static graft_field line_state, line_target;
 
@@ -429,7 +430,7 @@ static int32_t read_network_times(void *output)
 static int32_t train_for_step(void *output)
 {
     const graft_pair pair = { sizeof pair, 0, &line_state, &line_target };
-    int64_t          done_before = 1; /* from then on statistics stay */
+    int64_t          done_before = 1; /* after this step the statistics stay unchanged */
     graft_state_item step = { .size = sizeof step, .dtype = GRAFT_I64, .name = "progress.step", .n_dims = 1 };
 
     step.shape[0] = 1;
@@ -459,7 +460,7 @@ static void test_network_structs(void)
     line_target = (graft_field){ sizeof line_target, GRAFT_F64, N, 1, 0, 0, line_out };
     api->set(api->context, "hidden", "4", &error);
     api->set(api->context, "layers", "1", &error);
-    api->set(api->context, "lr", "0", &error); /* each step has the same results */
+    api->set(api->context, "lr", "0", &error); /* without learning, each step has the same results */
     api->set(api->context, "mgn.statistics", "train:1", &error);
     api->set(api->context, "profile", "yes", &error);
     try_input("graft_network_args", &args, sizeof args, offsetof(graft_network_args, constant), GRAFT_OK,
@@ -531,7 +532,7 @@ static void test_reports(void)
 
     api->set(api->context, "profile", "yes", &error);
     api->set(api->context, "layers", "3", &error);
-    api->set(api->context, "batch_size", "1", &error); /* a trainer over ranks has caches then */
+    api->set(api->context, "batch_size", "1", &error); /* with batches, a trainer over ranks has caches */
     if (!ok(train->create(api->context, &data, &trainer, &error) == GRAFT_OK &&
                 train->epoch(trainer, &epoch, &error) == GRAFT_OK,
             "a trainer over one rank")) {

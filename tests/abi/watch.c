@@ -8,7 +8,7 @@
 
 struct watch watch;
 
-static graft_api             api; /* the table of the library; all contexts have the same functions */
+static graft_api             api; /* table of the library; all contexts have the same functions */
 static const graft_mxm_api  *mxm;
 static const graft_edge_api *edge;
 static const graft_data_api *data;
@@ -95,7 +95,7 @@ static const void *api_get_interface(graft_context *context, const char *id)
     return found;
 }
 
-/* The value of an option, or "". */
+/* Read the value of an option; it is "" if there is no such option. */
 static void read_value(graft_context *context, const char *key, char value[256])
 {
     graft_option option = GRAFT_INIT(graft_option);
@@ -249,7 +249,7 @@ static int32_t mxm_explain(graft_context *context, const graft_mxm_args *args, c
     return rc;
 }
 
-/* A call whose output is the elements of a dense matrix. */
+/* Make a call whose output is the elements of a dense matrix. */
 #define WATCHED_DENSE(call, error, expression, dense, flags)                                                           \
     size_t  bytes;                                                                                                     \
     void   *copy = watch_copy_dense(dense, &bytes);                                                                    \

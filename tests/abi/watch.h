@@ -1,5 +1,5 @@
-/* Tables that hand each call on to the library and then check what must hold after every call: errno is unchanged;
- * after a failure the error is filled and outputs are unchanged; after a success the error is unchanged. There is one
+/* Tables that pass each call on to the library and then check what must hold after every call. errno is unchanged.
+ * After a failure the error is filled and outputs are unchanged; after a success the error is unchanged. There is one
  * library, and one thread at a time may call.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WATCH_H
@@ -9,17 +9,17 @@
 #include "harness/strict_host.h"
 
 struct watch {
-    struct strict_host *host; /* allocator to check, or NULL */
-    void (*before)(void);     /* called around every call of the library, unless NULL */
+    struct strict_host *host; /* the allocator to check, or NULL */
+    void (*before)(void);     /* a function called before and after every call of the library, or NULL */
     void (*after)(const char *call);
-    int     retry; /* whether a call that failed for lack of memory is made again, and must then succeed */
+    int     retry; /* whether a call that failed for lack of memory is repeated, and must then succeed */
     int64_t calls;
     int     faults;
-    char    fault[1024]; /* first fault, in words */
+    char    fault[1024]; /* sentence about the first fault */
 };
 extern struct watch watch;
 
-/** Note that the current call did something that it must not. */
+/** Record that the current call did something that it must not do. */
 __attribute__((format(printf, 1, 2))) void watch_blame(const char *format, ...);
 
 /** Forget all faults. */

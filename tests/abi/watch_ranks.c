@@ -1,4 +1,4 @@
-/* Wraps the tables whose calls ranks make together, see watch.h.
+/* Wraps the tables whose calls all ranks make together, see watch.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "watched.h"
 
@@ -55,7 +55,7 @@ static int32_t group_agree(graft_group *joined, int32_t status, graft_error *err
     return rc;
 }
 
-/* The first byte of the output stands for all of it. */
+/* Only the first byte of the output is checked. */
 static int32_t group_sum(graft_group *joined, graft_dtype dtype, int64_t count, void *values, graft_error *error)
 {
     const char copy = values != NULL ? *(const char *)values : 0;
@@ -141,7 +141,7 @@ static const int64_t *graph_owned(const graft_graph *of)
     return owned;
 }
 
-/* The first byte of the output stands for all of it. */
+/* Only the first byte of the output is checked. */
 static int32_t graph_redistribute(graft_graph *of, const graft_redistribution *args, graft_error *error)
 {
     const unsigned char *to = args != NULL && args->size >= sizeof *args ? args->to : NULL;
@@ -347,7 +347,7 @@ static int32_t codec_row_bytes(graft_context *context, int32_t bits, int64_t wid
     return rc;
 }
 
-/* The first byte of the output stands for all of it. */
+/* Only the first byte of the output is checked. */
 static int32_t codec_encode(graft_context *context, const graft_codec_args *args, graft_error *error)
 {
     const unsigned char *to = args != NULL && args->size >= sizeof *args ? args->message : NULL;

@@ -5,7 +5,7 @@
 
 #include "watch.h"
 
-/* After lack of memory: memory of modules may stay; the call is not made again. */
+/* After lack of memory: MAY_KEEP if memory of modules may stay allocated, NOT_TWICE if the call is not repeated. */
 enum { MAY_KEEP = 1, NOT_TWICE = 2 };
 
 void watch_begin(const char *call, const graft_error *error);
@@ -13,7 +13,7 @@ void watch_begin(const char *call, const graft_error *error);
 /** Check what must hold after every call. The result is 1 if the call is to be made again. */
 int watch_end(int32_t rc, const graft_error *error, int untouched, int flags);
 
-/** Report a wrapped table that lacks a call, because the interface has grown. */
+/** Report a wrapped table that lacks a call because the interface has grown. */
 void watch_check_whole(const char *id, const void *table, size_t size);
 
 /** Fill in the tables of graft.transport/1, graft.group/1, graft.graph/1, graft.aggregate/1, graft.halo/1 and

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The documents say what is true: check_docs.py ROOT [BUILD [--write]]. Prints TAP.
-
-Without BUILD: every relative link and anchor in Markdown resolves, README.md has at most 8 KB, lines have at most 120
-columns, and every block of C or C++ with "excerpt=FILE" in its first line stands in that file, line by line.
-With BUILD: every block that begins with "```sh run" runs, in a scratch folder that has a small data set named DATASET
-and looks like the source after a build or, if the document is installed, like the installed documents. Blocks of one
-document share the folder, and run in order. The list of options
-in the manual of graft-train must be that of the program; --write puts it there."""
+"""Checks the documents: check_docs.py ROOT [BUILD [--write]]. Prints TAP. Without BUILD it checks that every
+relative link and anchor in Markdown resolves, that README.md has at most 8 KB and lines have at most 120 columns,
+and that every block of C or C++ with "excerpt=FILE" in its first line occurs in that file, line by line. With BUILD
+it runs every block that begins with "```sh run". The scratch folder for this has a small data set named DATASET and
+looks like the source after a build or, if the document is installed, like the installed documents. Blocks of one
+document share the folder and run in order. It also compares the list of options in the manual of graft-train with
+that of the program; --write updates the manual."""
 import array
 import os
 import random
@@ -29,7 +28,7 @@ LINK = re.compile(r"(?<!\!)\[[^\]\n]+\]\(([^)\s]+)\)")
 
 
 def anchors(text):
-    """The names that GitHub gives to headings."""
+    """The anchors that GitHub makes from headings."""
     seen, names = {}, set()
     for heading in re.findall(r"^#{1,6} (.*)$", FENCE.sub("", text), re.MULTILINE):
         slug = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
@@ -63,7 +62,7 @@ def wrong_excerpts(root, texts):
         for info, body in FENCE.findall(text):
             words = info.split()
             if not words or words[0] not in ("c", "cpp") or (len(words) == 1 and path == "README.md"):
-                continue  # unit/examples/test_examples has the host of README.md
+                continue  # unit/examples/test_examples checks the host in README.md
             match = re.fullmatch(r"c(?:pp)? excerpt=(\S+)", info)
             file = os.path.join(root, match[1]) if match else ""
             if not os.path.isfile(file):
@@ -85,7 +84,7 @@ def check_texts(root, texts):
 
 
 def check_checks(root):
-    """The checks themselves, on a text with one fault of each kind."""
+    """Check that these checks find faults, with a text that has one fault of each kind."""
     texts = {"a.md": "# Two words, `x`!\n[a](#two-words-x) [b](b.md) [c](#three)\n```c excerpt=none.c\nint x;\n```\n"}
     texts["a.md"] += "x" * (MAX_COLUMNS + 1) + "\n"
     found = [len(list(faults)) for faults in (broken_links(root, texts), long_lines(texts),
@@ -94,7 +93,8 @@ def check_checks(root):
 
 
 def make_dataset(root, folder):
-    """Two communities that features tell apart; every third vertex is for training, validation or test."""
+    """Make a data set of two communities whose features differ. Every third vertex is for training, validation or
+    test."""
     sys.path.insert(0, os.path.join(root, "examples", "debian-archive"))
     import npy
     draw, n = random.Random(1), 120
@@ -109,7 +109,7 @@ def make_dataset(root, folder):
 
 
 def make_scratch(root, source, build, folder):
-    """A folder with what `source` has, and with the build if there is one."""
+    """Make a folder with the contents of `source`, and with the build if there is one."""
     os.makedirs(folder)
     for name in os.listdir(source):
         if name != ".git" and not name.startswith("build"):
@@ -156,7 +156,7 @@ def run_commands(root, build, texts):
 
 
 def list_of_options(build):
-    """The options of the program by group, as it prints them."""
+    """The options that the program prints, by group."""
     text = subprocess.run([os.path.join(build, "graft-train"), "--list-options=all"], check=True, text=True,
                           stdout=subprocess.PIPE, env=dict(os.environ, GRAFT_LIBRARY="")).stdout
     return f"\n```text\n{text}```\n\n"

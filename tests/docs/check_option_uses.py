@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each option is in a measurement, or in a use that a manual shows: check_option_uses.py ROOT. The lists of options are
-the options.h of the rooms; the generated table of a manual is no use."""
+"""Checks that each option occurs in a measurement, or in a use that a manual shows: check_option_uses.py ROOT. The
+options are listed in the options.h of the rooms. The generated table of options in a manual does not count as a use."""
 import glob
 import os
 import re
@@ -9,7 +9,7 @@ import sys
 
 import tap
 
-# X(TYPE(arguments), field, "key", as base/option_row.h says.
+# A row X(TYPE(arguments), field, "key", as base/option_row.h describes it.
 ROW = re.compile(r"^    X\(\w+\(.*?\), \w+, \"([\w.]+)\",", re.MULTILINE)
 TABLE = re.compile(r"<!-- options: begin.*?options: end", re.DOTALL)
 WHERE = ["README.md", "abi/**/*.md", "abi/**/*.h", "adapters/*/README.md", "examples/**/*.md", "examples/**/*.c",
@@ -22,7 +22,7 @@ def read(path):
 
 
 def uses(root):
-    """The text of manuals, headers, examples and measurements."""
+    """The text of all manuals, headers, examples and measurements."""
     paths = [path for pattern in WHERE for path in glob.glob(os.path.join(root, pattern), recursive=True)]
     return "\n".join(TABLE.sub("", read(path)) for path in paths if os.path.isfile(path))
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first command of a new user: what run.sh says where tools are missing, that it looks for libraries again when
-packages have been installed, and that the oldest meson which examples/setup.sh accepts configures the build.
-    test_setup.py SOURCE_ROOT
-"""
+"""Checks the first command of a new user: test_setup.py SOURCE_ROOT. run.sh must say which tools are missing, and
+must look for libraries again after packages were installed. The oldest meson that examples/setup.sh accepts must be
+able to configure the build."""
 import os
 import pathlib
 import shutil
@@ -20,7 +19,8 @@ DEBIAN_MESON = pathlib.Path("/usr/bin/meson")
 
 
 def machine(folder, tools, fakes):
-    """The scripts, and a PATH with the programs that they need, these tools, and programs that print a line each."""
+    """Make a folder with the scripts, and a PATH with the programs that they need, these tools, and fake programs
+    that each print one line."""
     for name in ["examples/setup.sh", "examples/packages.txt", "tests/run.sh"]:
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
@@ -40,8 +40,8 @@ def run(command, env, folder=ROOT):
 
 
 def check_missing(lacking, fakes, *expected):
-    """run.sh --suite fast where `lacking` is missing; expected words, and words with '-' before them that must not
-    come."""
+    """Run run.sh --suite fast on a machine where `lacking` is missing. The output must contain the expected words,
+    and must not contain words with '-' before them."""
     with tempfile.TemporaryDirectory() as folder:
         env = machine(pathlib.Path(folder), [tool for tool in TOOLS if tool != lacking], fakes)
         code, said = run(["bash", "tests/run.sh", "--suite", "fast"], env, folder)
@@ -50,7 +50,8 @@ def check_missing(lacking, fakes, *expected):
 
 
 def check_new_packages():
-    """Meson keeps what it did not find: a build that is older than a change of packages is configured anew."""
+    """Meson remembers what it did not find. A build that is older than the last change of packages must therefore be
+    configured again."""
     name = "libraries are looked for again only after packages have changed"
     if not pathlib.Path("/var/lib/dpkg/status").exists():
         tap.skip(name, "this is not Debian")

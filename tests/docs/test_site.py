@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The site of documents, built by Doxygen: test_site.py ROOT. Promises: Doxygen has no warning, every link of every
-page leads to a file and a heading that exist, each kind of user has a page that the first page names, and the search
-finds functions and pages. A broken link, a heading without its page or a missing page fails."""
+"""Checks the site of documents that Doxygen builds: test_site.py ROOT. Doxygen must give no warning, every link of
+every page must lead to a file and a heading that exist, each kind of user must have a page that the first page
+names, and the search must find functions and pages. A broken link, a heading without its page, or a missing page is
+a failure."""
 import html.parser
 import os
 import re
@@ -14,7 +15,7 @@ import urllib.parse
 import tap
 
 USERS = ["page-solver", "page-graphblas", "page-python", "page-large-graph", "page-limits", "page-costs"]
-OF_DOXYGEN = {"nested-classes"}  # an anchor that Doxygen 1.9 links to and forgets
+OF_DOXYGEN = {"nested-classes"}  # an anchor to which Doxygen 1.9 links without making it
 WORDS = ["graft_open", "graft_mxm_api", "embedding graft"]
 
 
@@ -46,7 +47,7 @@ def read_pages(folder):
 
 
 def broken(folder, pages):
-    """Links that lead nowhere."""
+    """The links whose targets do not exist."""
     for name, page in pages.items():
         for link in page.links:
             if re.match(r"[a-z]+:", link):
@@ -76,7 +77,7 @@ def check_users(pages):
 
 
 def check_checks(folder):
-    """The check itself, on two pages with three bad links."""
+    """Check that this check finds faults, on two pages with three bad links."""
     with open(os.path.join(folder, "b.html"), "w", encoding="utf-8") as file:
         file.write("<a id='x'></a>")
     pages = {"a.html": Page("<a href='b.html#x'>1</a><a href='b.html#y'>2</a><a href='c.html'>3</a><img src='d.svg'>"),

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the library on another processor: emulate.py MESON SOURCE FOLDER BYTES PROGRAM... builds it and the TAP
-programs for aarch64 in FOLDER, looks for the instructions of NEON and SVE in its loops, and runs the programs by
-qemu-user, with vector registers of so many BYTES. A PROGRAM is a file of that build and, separated by blanks, its
-arguments: words, and files of the build, which have a slash. More BYTES with more programs may follow."""
+"""Checks the library on another processor: emulate.py MESON SOURCE FOLDER BYTES PROGRAM... It builds the library and
+the TAP programs for aarch64 in FOLDER, looks for the instructions of NEON and SVE in the library's loops, and runs
+the programs with qemu-user. BYTES is the size of the emulated vector registers. A PROGRAM is a file of that build
+and its arguments, separated by blanks; arguments with a slash are files of the build. More BYTES with more programs
+may follow."""
 import ast
 import collections
 import configparser
@@ -18,9 +19,9 @@ import tap
 
 CROSS_FILE = os.path.join(HERE, "aarch64.ini")
 PACKAGES = "gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user"
-# What aarch64 is to show is in the library alone, and foreign libraries for it need not be there.
+# The loops to be checked are in the library alone, so other libraries are not needed for aarch64.
 OPTIONS = ["-Dwerror=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled", "-Dgraft-train=disabled"]
-# Flags for the compiler of this machine are not for the other one.
+# Variables with flags for the compiler of this machine, which are not passed to the cross compiler.
 FLAGS = ("CFLAGS", "CPPFLAGS", "LDFLAGS")
 
 POINT = re.compile(r"(not )?ok \d+(?: - )?(.*)")
@@ -29,11 +30,11 @@ PLAN = re.compile(r"1\.\.(\d+)$")
 FUNCTION = re.compile(r"[0-9a-f]+ <.+>:")
 INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([\w.]+)\t?(?:([a-z])\d+(?:\.(\w+))?)?")  # z0.s is said as 'zs'
 BRANCH = re.compile(r"\t(?:b|b\.\w+|cbn?z|tbn?z)\t(?:.*, )?([0-9a-f]+) <")
-TILE_REGISTERS = 8  # in the widest of the loops
+TILE_REGISTERS = 8  # number of registers in the widest of the loops
 
 
 def tools():
-    """The programs that the cross file names."""
+    """The programs of the cross file as {name: command}."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(CROSS_FILE)
     return {name: ast.literal_eval(value) for name, value in parser["binaries"].items()}
@@ -48,7 +49,7 @@ def missing(binaries):
 
 def build(meson, source, folder, programs):
     targets = sorted({os.path.splitext(word)[0] for program in programs for word in program.split() if "/" in word})
-    # A folder made by an older checkout does not know the options that are new.
+    # A build folder of an older checkout does not have new options, so it is removed.
     shutil.rmtree(folder, ignore_errors=True)
     environment = {name: value for name, value in os.environ.items() if name not in FLAGS}
     for command in ([meson, "setup", "--cross-file", CROSS_FILE, *OPTIONS, folder, source],
@@ -67,7 +68,8 @@ def listing_of(binaries, folder, name):
 
 
 def functions(listing):
-    """Of each function: (address, mnemonic, lanes or letter of the first register, target of a branch or None)."""
+    """Yield the instructions of each function as (address, mnemonic, lanes or letter of the first register, target
+    of a branch or None)."""
     for part in FUNCTION.split(listing)[1:]:
         code = []
         for line in part.splitlines():
@@ -80,14 +82,15 @@ def functions(listing):
 
 
 def loops(code):
-    """How often each instruction comes in what a branch to an earlier place repeats."""
+    """Yield for each backward branch how often each instruction occurs in the loop that it closes."""
     for end, _, _, target in code:
         if target is not None and target <= end:
             yield collections.Counter((name, form) for address, name, form, _ in code if target <= address <= end)
 
 
 def check_loops(listing):
-    """The loop over the widest tile: a register of it is one instruction, and none is taken apart."""
+    """Check the loop over the widest tile: each vector register takes one instruction, and no register is split into
+    scalars."""
     codes = list(functions(listing))
     found = [loop for code in codes for loop in loops(code)]
     for lanes, single in (("4s", "s"), ("2d", "d")):
@@ -104,7 +107,7 @@ def check_loops(listing):
 
 
 def check_sve(listing, bits):
-    """The same loop in registers of SVE."""
+    """Check the same loop with the registers of SVE."""
     codes = list(functions(listing))
     found = [loop for code in codes for loop in loops(code)]
     for lanes, single in (("zs", "s"), ("zd", "d")):
@@ -115,7 +118,8 @@ def check_sve(listing, bits):
 
 
 def hand_on(line, where):
-    """Print a line of a program under our own number. How many checks it is: 0 or 1."""
+    """Print a line of a program with a check number of this test. The result is the number of checks in the line, 0
+    or 1."""
     point = POINT.match(line)
     if not point:
         if not PLAN.match(line):
@@ -130,7 +134,8 @@ def hand_on(line, where):
 
 
 def run(wrapper, folder, program, registers):
-    """With the registers of a processor that has SVE; 16 bytes are those of NEON."""
+    """Run a program on an emulated processor that has SVE with registers of this many bytes; 16 bytes are also the
+    size of NEON registers."""
     environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(folder, "libgraft.so"), GRAFT_TEST_REGISTERS=registers,
                        GRAFT_TEST_FEWER="10", QEMU_CPU=f"max,sve-default-vector-length={registers}")
     where = f"aarch64, {8 * int(registers)} bits"

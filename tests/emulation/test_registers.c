@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *words; /* that it says */
+static const char *words; /* words of the expected description */
 
 static void test_registers_explain(const graft_api *api, const graft_mxm_api *mxm)
 {
@@ -32,7 +32,7 @@ static void test_registers_explain(const graft_api *api, const graft_mxm_api *mx
     product_fini(&product);
 }
 
-/** After test_registers_explain(), for a kernel describes itself once it was needed. */
+/** This is tested after test_registers_explain(), because a kernel describes itself only after it was needed. */
 static void test_module_info(const graft_api *api)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);

@@ -1,4 +1,4 @@
-/* Checks what must hold of a data set that was opened, or of the message if it was refused.
+/* Checks a data set that was opened, or the error message if it was refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_FAULT_H
 #define DATA_FAULT_H
@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Whether ranks read an input too. Under a fuzzing engine most inputs are read by one rank, because starting threads
- * takes longer than everything else. */
+/* Whether several ranks read an input too. In a fuzzing engine most inputs are read by one rank only, because starting
+ * threads takes longer than everything else. */
 static int goes_to_ranks(const uint8_t *bytes, size_t count)
 {
 #ifdef GRAFT_FUZZ
@@ -76,7 +76,7 @@ static const char *set_fault(const graft_dataset *set)
     return csr_fault(set->graph, 1);
 }
 
-/** Open `path`. The result is NULL or what is wrong. */
+/** Open `path`. The result is NULL, or says what is wrong. */
 static const char *open_fault(const char *path, int by_ranks)
 {
     const int64_t live = memory.live_bytes;
@@ -90,13 +90,13 @@ static const char *open_fault(const char *path, int by_ranks)
     else if (rc == GRAFT_ERR_FORMAT && strstr(error.message, "graft-data-") == NULL) fault = "no file in the message";
     if (!by_ranks || fault != NULL) (void)0;
     else if (rc == GRAFT_OK) fault = data_host_slices_fault(path, data->view(out));
-    /* The slices of ranks may fit into memory. */
+    /* The whole data set does not fit into memory, but the slices of ranks may. */
     else fault = refusal_by_ranks(path, rc == GRAFT_ERR_NOMEM ? 0 : rc, NULL);
     data->close(out);
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 
-/** Refuse large allocations, so that inputs of an engine take no time. */
+/** Refuse large allocations, so that no input of a fuzzing engine takes long. */
 static void refuse_large_memory(void)
 {
 #ifdef GRAFT_FUZZ

@@ -22,7 +22,7 @@ __attribute__((unused)) static void files_check(int good, const char *what)
     exit(2);
 }
 
-/** Make later folders in memory, where that is possible, because a disk is slow for many small files. */
+/** Make later folders in memory if possible, because a disk is slow for many small files. */
 __attribute__((unused)) static void folders_in_memory(void)
 {
     if (access("/dev/shm", W_OK | X_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
@@ -36,7 +36,7 @@ __attribute__((unused)) static void folder_create(struct data_folder *folder)
     files_check(mkdtemp(folder->path) != NULL, folder->path);
 }
 
-/** Path of a file in the folder; valid until the next call. */
+/** The path of a file in the folder, which is valid until the next call. */
 __attribute__((unused)) static const char *folder_path(const struct data_folder *folder, const char *name)
 {
     static char path[PATH_MAX + 256];
@@ -72,7 +72,7 @@ __attribute__((unused)) static void write_file(const struct data_folder *folder,
     files_check(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0, name);
 }
 
-/** Write an .npy file with any text as its header, whose length field says `length`. */
+/** Write an .npy file with any text as its header; the length field of the file says `length`. */
 __attribute__((unused)) static void write_npy_as(const struct data_folder *folder, const char *name, int version,
                                                  uint32_t length, const char *header, const void *data, size_t count)
 {
@@ -100,7 +100,7 @@ __attribute__((unused)) static void write_npy(const struct data_folder *folder, 
     write_npy_as(folder, name, 1, (uint32_t)strlen(header), header, data, count);
 }
 
-/** Write a small data set, which other tests damage: 4 vertices, 5 edges, 3 features, 3 classes. */
+/** Write a small data set, which other tests damage. It has 4 vertices, 5 edges, 3 features and 3 classes. */
 __attribute__((unused)) static void write_sample(const struct data_folder *folder, int sparse)
 {
     static const int32_t edges[2][5] = { { 1, 0, 3, 2, 0 }, { 0, 1, 0, 3, 3 } };
@@ -123,7 +123,7 @@ __attribute__((unused)) static void write_sample(const struct data_folder *folde
     write_npy(folder, "features_csr_shape.npy", "<i8", "(2,)", shape, sizeof shape);
 }
 
-/** The files that a folder of a data set may have. */
+/** The names of all files that the folder of a data set may have. */
 __attribute__((unused)) static const char *const data_set_files[] = {
     "graph.mtx",
     "edges.npy",

@@ -31,8 +31,9 @@ static int open_files(void)
     return count;
 }
 
-/** Open what must fail. NULL if it fails as it should: with this status, a message that has all the words (up to NULL),
- *  nothing leaked, outputs and errno untouched. Else what is wrong. */
+/** Open a data set that must be refused. The result is NULL if it is refused with this status and a message that has
+ * all the words (up to NULL), nothing leaks, and outputs and errno are unchanged. Otherwise the result says what is
+ * wrong. */
 static const char *refusal(const char *path, int32_t status, const char *const *words)
 {
     static char   fault[1024];
@@ -56,7 +57,7 @@ static const char *refusal(const char *path, int32_t status, const char *const *
     return NULL;
 }
 
-/** The same by ranks. */
+/** Check the same when several ranks open it. */
 static const char *refusal_by_ranks(const char *path, int32_t status, const char *const *words)
 {
     const char *fault = NULL;
@@ -75,7 +76,7 @@ static const char *refusal_by_ranks(const char *path, int32_t status, const char
     return fault;
 }
 
-/** Let ranks read `path`, and compare their slices with the whole. The result is NULL or what is wrong. */
+/** Let ranks read `path`, and compare their slices with the whole. The result is NULL, or says what is wrong. */
 static const char *data_host_slices_fault(const char *path, const graft_dataset *whole)
 {
     const char *fault = NULL;
@@ -99,7 +100,8 @@ UNUSED static void refused(const char *what, const char *path, int32_t status, c
 
 #define REFUSED(what, path, status, ...) refused(what, path, status, (const char *const[]){ __VA_ARGS__, NULL })
 
-/** Open what must succeed, and be the same for ranks. The result is NULL, after a comment line, if it does not. */
+/** Open a data set that must be accepted and must be the same on ranks. If it is not, print a comment line and return
+ * NULL. */
 UNUSED static graft_data *opened(const char *path)
 {
     graft_data *out = NULL;
@@ -118,7 +120,8 @@ UNUSED static graft_data *opened(const char *path)
     return NULL;
 }
 
-/** A graph as text: "2: 0<1 1<0=2.5" is two vertices, 0 gathering from 1, and 1 from 0 with value 2.5. */
+/** A graph as text. For example "2: 0<1 1<0=2.5" has two vertices; 0 gathers from 1, and 1 gathers from 0 with value
+ * 2.5. */
 UNUSED static const char *graph_text(const graft_csr *graph)
 {
     static char text[512];
@@ -157,7 +160,7 @@ UNUSED static int is_matrix(const char *path, const float *expected, int64_t n)
     return same;
 }
 
-/** Open `path` and compare its graph. */
+/** Open `path` and check its graph. */
 UNUSED static void reads_as(const char *what, const char *path, const char *expected)
 {
     graft_data *out = opened(path);
@@ -167,8 +170,8 @@ UNUSED static void reads_as(const char *what, const char *path, const char *expe
     data->close(out);
 }
 
-/** Try every prefix of a file, and the file with one byte more. The prefixes listed as `valid` must read like the
- *  whole. */
+/** Read every prefix of a file, and the file with one more byte. The prefixes listed as `valid` must give the same data
+ * as the whole file. */
 UNUSED static void check_truncations(const struct data_folder *folder, const char *name, const char *path, int valid)
 {
     static char       bytes[4096];
@@ -192,7 +195,7 @@ UNUSED static void check_truncations(const struct data_folder *folder, const cha
     REFUSED("one byte more", path, GRAFT_ERR_FORMAT, name);
 }
 
-/** Fail every allocation in turn. */
+/** Make every allocation fail in turn. */
 UNUSED static void check_out_of_memory(const char *what, const char *path)
 {
     static const char *const words[] = { "no memory", NULL };
@@ -214,7 +217,7 @@ UNUSED static void check_out_of_memory(const char *what, const char *path)
     data->close(out);
 }
 
-/** Load the library and open a context with this host. The result is 0, after a message, if that fails. */
+/** Load the library and open a context with this host. If that fails, print a message and return 0. */
 static int host_begin(void)
 {
     graft_host  host = GRAFT_INIT(graft_host);

@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/** An allocator that counts, refuses what is too large, and can do something at the n-th call: fail, or cut a file
- *  short. */
+/** An allocator that counts, refuses allocations that are too large, and does something at its n-th call: it fails, or
+ * it truncates a file. */
 struct memory {
     _Atomic int64_t live_bytes, most_bytes, calls, act_at;
     uint64_t        too_large;
-    const char     *cut_path; /* file to truncate at that call; NULL to fail */
+    const char     *cut_path; /* path of the file that it truncates at that call; NULL if the call fails instead */
 };
 #define UNUSED __attribute__((unused))
 #define MEMORY_INIT { .act_at = -1, .too_large = (uint64_t)1 << 30 }
@@ -27,7 +27,7 @@ static void *data_allocate(void *self, uint64_t bytes, uint64_t alignment)
         if (m->cut_path == NULL) return NULL;
         files_check(truncate(m->cut_path, 100) == 0, m->cut_path);
     }
-    /* The block has exactly so many bytes, so that a sanitizer sees an access beyond its end. */
+    /* The block has exactly this number of bytes, so that a sanitizer finds accesses beyond its end. */
     if (bytes >= m->too_large || posix_memalign(&block, alignment < 8 ? 8 : alignment, bytes) != 0) return NULL;
     live = (m->live_bytes += (int64_t)bytes);
     if (live > m->most_bytes) m->most_bytes = live;

@@ -1,5 +1,5 @@
-/* Reads the same files by ranks, each a thread with a context and an allocator of its own. Their slices together must
- * be the data set, or all must refuse it with one sentence.
+/* Reads the same files on several ranks. Each rank is a thread with its own context and allocator. The slices of the
+ * ranks together must be the whole data set, or all ranks must refuse it with the same message.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DATA_RANKS_H
 #define DATA_RANKS_H
@@ -18,8 +18,8 @@ struct crew_member {
     graft_context        *context;
     const graft_data_api *interface;
     graft_transport       transport;
-    const char           *path; /* path that the rank reads */
-    graft_data          **out;  /* where the rank wants the result; &data by default */
+    const char           *path; /* the path that this rank reads */
+    graft_data          **out;  /* where this rank stores the result; &data by default */
     graft_data           *data;
     graft_error           error;
     int32_t               rc;
@@ -27,12 +27,12 @@ struct crew_member {
 };
 
 static struct crew_member crew[CREW_MOST];
-/* How often each rank opens it over the same transport, keeping the last. */
+/* How often each rank opens the data set over the same transport. Only the last result is kept. */
 static int                crew_repeats = 1;
 
 static graft_data *const crew_untouched = (graft_data *)crew;
 
-/* Numbers of ranks with which the tests read. 1 is without a transport. */
+/* The numbers of ranks with which the tests read. One rank has no transport. */
 #ifdef GRAFT_FUZZ
 static const int crew_counts[] = { 2 };
 #else
@@ -71,7 +71,7 @@ static int64_t crew_live(void)
     return live;
 }
 
-/** Let all ranks read this path. */
+/** Set the path that all ranks read. */
 static void crew_aim(const char *path)
 {
     for (int i = 0; i < CREW_MOST; i++) {
@@ -100,7 +100,7 @@ static void *crew_work(void *arg)
     return NULL;
 }
 
-/** Let `n` ranks open their paths over a transport of this context. */
+/** Let `n` ranks open their paths over one transport. */
 static void crew_open(const graft_api *api, int n)
 {
     const graft_transport_api *interface = api->get_interface(api->context, GRAFT_TRANSPORT_ID);
@@ -123,7 +123,7 @@ static void crew_close(int n)
         if (crew[i].rc == GRAFT_OK && crew[i].out != NULL) crew[i].interface->close(crew[i].data);
 }
 
-/* Compare rows of a whole matrix with those of a slice that begins at row `first`. */
+/* Compare rows of a whole matrix with the rows of a slice that begins at row `first`. */
 static int same_rows(const graft_csr *whole, const graft_csr *slice, int64_t first)
 {
     const int64_t begin = whole->row_ptr[first], count = slice->row_ptr[slice->n_rows];
@@ -138,14 +138,14 @@ static int same_rows(const graft_csr *whole, const graft_csr *slice, int64_t fir
     return same & (memcmp(slice->values, (const float *)whole->values + begin, (size_t)count * 4) == 0);
 }
 
-/* The same for plain arrays, of which both or none are NULL. */
+/* Do the same for plain arrays. Either both are NULL or neither is. */
 static int same_part(const void *whole, const void *slice, int64_t first, int64_t n, size_t row_bytes)
 {
     if (whole == NULL || slice == NULL) return whole == slice;
     return memcmp(slice, (const char *)whole + (size_t)first * row_bytes, (size_t)n * row_bytes) == 0;
 }
 
-/* Check a slice that must begin at vertex `first`. The result is NULL or what is wrong. */
+/* Check a slice that must begin at vertex `first`. The result is NULL, or says what is wrong. */
 static const char *slice_fault(const graft_dataset *whole, const graft_dataset *slice, int64_t first, int n_ranks)
 {
     const int64_t n = slice->n_slice;
@@ -182,7 +182,7 @@ static const char *slice_fault(const graft_dataset *whole, const graft_dataset *
     return same_part(whole->split, slice->split, first, n, 1) ? NULL : "another split";
 }
 
-/** Compare what `n` ranks have opened, put together, with the whole. The result is NULL or what is wrong. */
+/** Compare the slices that `n` ranks have opened with the whole data set. The result is NULL, or says what is wrong. */
 static const char *crew_fault(const graft_dataset *whole, int n)
 {
     static char fault[1024];
@@ -203,8 +203,9 @@ static const char *crew_fault(const graft_dataset *whole, int n)
     return first == whole->n_vertices ? NULL : "vertices are left";
 }
 
-/** Whether all of `n` ranks have refused with this status and all the words, in one sentence, and left things as they
- *  were. A status of 0: with one status, whichever. NULL, or what is wrong. */
+/** Check that all of `n` ranks have refused the data set with this status and one message that has all the words, and
+ * that outputs are unchanged. If `status` is 0, any status is accepted, but the same one on all ranks. The result is
+ * NULL, or says what is wrong. */
 static const char *crew_refusal_fault(int n, int32_t status, const char *const *words)
 {
     static char fault[1200];

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the fuzz targets with libFuzzer and runs all at the same time: engine.py SOURCE-ROOT BUILD-ROOT MESON [LIMIT
-[TARGET...]]. Prints TAP, one line per target, with executions and coverage.
-LIMIT is a number of seconds (20s) or of executions (10000000) for each target; the default is 10s. TARGETs are the keys
-of the table below; the default is all. The build stays in BUILD-ROOT/fuzz, inputs that reach something new in
-BUILD-ROOT/fuzz/found/TARGET, where a later run begins, and inputs that fail in BUILD-ROOT/fuzz/failed."""
+"""Builds the fuzz targets with libFuzzer and runs all of them in parallel: engine.py SOURCE-ROOT BUILD-ROOT MESON
+[LIMIT [TARGET...]]. Prints TAP, one line per target, with its number of executions and its coverage. LIMIT is a
+number of seconds (20s) or of executions (10000000) for each target; the default is 10s. TARGETs are keys of the
+table below; the default is all. The build stays in BUILD-ROOT/fuzz. Inputs that reach new code are kept in
+BUILD-ROOT/fuzz/found/TARGET, and a later run starts with them. Inputs that fail are kept in BUILD-ROOT/fuzz/failed."""
 import concurrent.futures
 import os
 import re
@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 OPTIONS = ["-Dbuildtype=debugoptimized", "-Doptimization=1", "-Db_sanitize=address,undefined", "-Db_lundef=false",
            "-Dfuzz_engine=true", "-Dsanitize_lane=false", "-Dcblas=disabled", "-Donednn=disabled", "-Dmpi=disabled",
            "-Dmetis=disabled", "-Dgraft-train=disabled"]
-# For each target its program, and options of libFuzzer.
+# The program of each target, and its options of libFuzzer.
 TARGETS = {
     "npy": ("data", "-max_len=4096"),
     "mtx": ("data", "-max_len=1024", f"-dict={HERE}/data.dict"),
@@ -33,8 +33,8 @@ TARGETS = {
     "graphblas": ("graphblas", "-max_len=2048"),
     "calls": ("calls", "-max_len=512"),
 }
-# OpenMP's threads and the libraries behind modules live as long as the process; leaks of ours are counted by the
-# allocator of each target.
+# The threads of OpenMP and the libraries behind modules live as long as the process. The allocator of each target finds
+# the library's own leaks.
 ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_abort=1:quarantine_size_mb=32",
                "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "OMP_WAIT_POLICY": "passive",
                "GRAFT_THREADS": "1"}
@@ -59,9 +59,9 @@ def missing():
 
 
 def build(source, folder, meson, programs):
-    """Build the targets. The result is None or what went wrong."""
+    """Build the targets. The result is None, or says what went wrong."""
     environment = dict(os.environ, CC="ccache clang-19" if shutil.which("ccache") else "clang-19")
-    again = ["--reconfigure"]  # the configuration may know fewer targets
+    again = ["--reconfigure"]  # an older configuration may not have all targets
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         shutil.rmtree(folder, ignore_errors=True)
         again = []
@@ -76,7 +76,7 @@ def build(source, folder, meson, programs):
 
 
 def fuzz(folder, target, limit):
-    """Run a target. The result is what is wrong, as lines, and a summary."""
+    """Run a target. The result is a list of lines that say what is wrong, and a summary."""
     program, *options = TARGETS[target]
     found, failed = f"{folder}/found/{target}", f"{folder}/failed"
     os.makedirs(found, exist_ok=True)

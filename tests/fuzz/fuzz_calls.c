@@ -1,6 +1,6 @@
-/* Makes sequences of calls of the public interfaces, which the bytes of an input choose: with handles that are right,
- * destroyed, of another type or context, null or no handles at all; with structs of any size, wrong numbers and
- * options, after close(), and with allocations that fail. No call may crash, each failure must have a sentence, and all
+/* Makes sequences of calls of the public interfaces, which the bytes of an input choose. Handles may be right,
+ * destroyed, of another type or context, NULL or arbitrary. Structs may have any size. Numbers and options may be
+ * wrong, contexts may be closed, and allocations may fail. No call may crash, each failure must have a message, and all
  * memory must be freed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sequence.h"
@@ -37,7 +37,7 @@ static int32_t sequence_make_matrix(struct supply *s, struct misuse *m, int of)
     int32_t       rc;
 
     if (how % 16 == 1) csr.index_type = (int32_t)odd_number(s);
-    if (csr.index_type == GRAFT_I64) csr.index_type = GRAFT_I32; /* the types must fit the arrays */
+    if (csr.index_type == GRAFT_I64) csr.index_type = GRAFT_I32; /* the type must fit the arrays */
     if (how % 16 == 2) csr.n_cols = odd_number(s);
     if (how % 16 == 3) csr.row_ptr = NULL;
     if (how % 16 == 4) csr.col_idx = NULL;
@@ -293,7 +293,7 @@ static int32_t sequence_predict(struct supply *s, struct misuse *m, int of)
                              &m->error);
 }
 
-/* Begin a pass of a plan or a halo, which a later call may end. Its arrays live as long as the sequence. */
+/* Begin a pass of a plan or a halo. A later call may end it, so its arrays live as long as the sequence. */
 static int32_t sequence_pass(struct supply *s, struct misuse *m, int of)
 {
     static float         owned[2][N * WIDTH], halo[WIDTH];
@@ -409,7 +409,7 @@ static int32_t sequence_group(struct supply *s, struct misuse *m, int of)
     default: rc = m->groups->agree(pick(s, CONTEXT, of), 0, &m->error); break;
     }
     m->groups->destroy(group);
-    return how % 6 == 0 ? GRAFT_OK : rc; /* the rank passes no sentence here */
+    return how % 6 == 0 ? GRAFT_OK : rc; /* this function has no message for the error */
 }
 
 static int32_t sequence_sampler(struct supply *s, struct misuse *m, int of)
@@ -516,7 +516,7 @@ static int32_t sequence_destroy(struct supply *s, struct misuse *m, int of)
     return GRAFT_OK;
 }
 
-/* Seldom close a context, and go on with calls on it. */
+/* Close a context in rare cases, and continue to make calls with it. */
 static int32_t sequence_close(struct supply *s, struct misuse *m, int of)
 {
     if (supply_byte(s) % 8 != 0) return GRAFT_OK;

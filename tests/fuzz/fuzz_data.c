@@ -1,10 +1,10 @@
-/* Reads any bytes as a Matrix Market file and as every .npy file of a data set. They must be read or refused, what is
- * read must be what graft_data.h says, and nothing may leak.
+/* Reads arbitrary bytes as a Matrix Market file and as every .npy file of a data set. They must be read or refused.
+ * What is read must satisfy graft_data.h, and no memory may leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data_fault.h"
 #include "target.h"
 
-/* Each .npy file of a data set is the input in one folder, beside good files. The first name is graph.mtx. */
+/* In each folder one file is the input, and the others are good files. The first name in the list is graph.mtx. */
 enum { PARTS = DATA_SET_FILES - 1 };
 static const char *const *const parts = data_set_files + 1;
 
@@ -21,9 +21,9 @@ void target_begin(void)
         folder_create(&folders[i]);
         write_sample(&folders[i], strncmp(parts[i], "features_csr", 12) == 0);
         snprintf(target, sizeof target, "%s", folder_path(&input, "input"));
-        if (strcmp(parts[i], "targets.npy") == 0) /* targets replace labels */
+        if (strcmp(parts[i], "targets.npy") == 0) /* a data set has either targets or labels */
             files_check(remove(folder_path(&folders[i], "labels.npy")) == 0, "labels.npy");
-        else if (strcmp(parts[i], "edge_features.npy") != 0) /* the sample has no edge features */
+        else if (strcmp(parts[i], "edge_features.npy") != 0) /* the good data set has no edge features */
             files_check(remove(folder_path(&folders[i], parts[i])) == 0, parts[i]);
         files_check(symlink(target, folder_path(&folders[i], parts[i])) == 0, parts[i]);
     }

@@ -1,7 +1,6 @@
-/* A folder of a data set in which several files are other ones: what is read is what graft_data.h says it is.
- *
- * An input has the files one after the other: a byte that says which, two with the length (65535: there is no such
- * file), and the bytes.
+/* Reads a folder of a data set in which several files are replaced. What is read must satisfy graft_data.h. An input
+ * has the replaced files one after the other: one byte selects the file, two bytes are its length (65535 means that the
+ * file is missing), and then its bytes follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "data_fault.h"
 #include "target.h"

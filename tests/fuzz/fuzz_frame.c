@@ -1,9 +1,11 @@
-/* Any bytes from other ranks: frames and payloads of collective calls, and notices. A frame passes only if all of it is
- * as expected; a collective call returns values or an error with a sentence, and gives all memory back.
+/* Receives arbitrary bytes from other ranks, as frames and payloads of collective calls and as notices. A frame may be
+ * accepted only if all of it is as expected. A collective call returns values, or an error with a message, and frees
+ * all memory.
  *
- * The first byte of an input says what it is for: bit 0, the two functions that check a frame; else the calls of 2 to 4
- * ranks, of which this is one. The other ranks send what the input has. Where a byte of it says so, frame and payload
- * are those that this rank has sent last, as another rank would send them, so that calls go on.
+ * The first byte of an input selects the test: with bit 0, the two functions that check a frame; otherwise collective
+ * calls of 2 to 4 ranks, of which this process is one. The other ranks send bytes of the input. If a byte of the input
+ * says so, they send the frame and payload that this rank sent last, with their own rank as sender, so that the calls
+ * go on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 
@@ -75,7 +77,7 @@ struct graft_request {
 struct others {
     struct supply       *s;
     struct graft_request request[PENDING];
-    struct gr_frame      last; /* that this rank has sent */
+    struct gr_frame      last; /* the frame that this rank has sent last */
     uint8_t              payload[PAYLOAD];
 };
 
@@ -108,7 +110,7 @@ static int32_t others_receive(void *self, int32_t from, int32_t tag, void *data,
     return begin_request(self, (struct graft_request){ AWAITED, from, tag, data, bytes }, request, error);
 }
 
-/* The payload that follows a frame: the next receive from this rank. */
+/* The receive for the payload that follows a frame. It is the next receive from the same rank. */
 static struct graft_request *payload_of(struct others *o, const struct graft_request *frame)
 {
     for (int i = 0; i < PENDING; i++) {
@@ -127,7 +129,7 @@ static void deliver_frame(struct others *o, struct graft_request *r, uint8_t how
     frame.from = r->peer;
     frame.bytes = payload != NULL ? payload->bytes : 0;
     frame.width = (int64_t)frame.bytes;
-    if (frame.rows < 0) frame.rows = 0; /* the last message was no frame */
+    if (frame.rows < 0) frame.rows = 0; /* the last message may not have been a frame */
     if (payload != NULL) {
         if (how & 2) memcpy(payload->data, o->payload, payload->bytes < PAYLOAD ? payload->bytes : PAYLOAD);
         else supply_bytes(o->s, payload->data, payload->bytes);

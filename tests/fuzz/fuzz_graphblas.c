@@ -1,8 +1,7 @@
-/* Computes products with any descriptors of a sparse matrix, a mask and dense matrices, with any contents. A product
- * must be refused with a sentence, or GraphBLAS must compute what the plain loops do, and elements outside of C must
- * stay unchanged. Values are small multiples of 1/4, so that sums are exact. Where the module of GraphBLAS is absent,
- * plain loops run twice.
- * Arrays have the lengths that the interface wants of a host. Their contents come from the input.
+/* Computes products with arbitrary descriptors of a sparse matrix, a mask and dense matrices, whose contents come from
+ * the input. Either a product is refused with a message, or GraphBLAS computes the same result as plain loops, and
+ * elements outside of C stay unchanged. Values are small multiples of 1/4, so that sums are exact. If the GraphBLAS
+ * module is missing, plain loops run twice. Arrays have the lengths that the interface requires of a host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_mxm.h"
 #include "target.h"
@@ -15,7 +14,7 @@ static const graft_mxm_api *mxm;
 
 struct product {
     int64_t     row_ptr[MOST + 1];
-    void       *columns, *values; /* arrays have exactly as many elements as entries */
+    void       *columns, *values; /* arrays that have exactly as many elements as there are entries */
     int64_t     n_entries;
     graft_csr   csr;
     graft_dense b, c;
@@ -49,9 +48,9 @@ static void fill_small(struct supply *s, graft_dtype type, double *data, int64_t
     }
 }
 
-static int is_hostile; /* one input of four has some wrong numbers, and the others have none */
+static int is_hostile; /* whether the input has wrong numbers; one input of four does */
 
-/* The right number, or sometimes any number. */
+/* Return the right number, or sometimes any number. */
 static int64_t any_number(struct supply *s, int64_t usual)
 {
     const uint8_t how = supply_byte(s);
@@ -63,7 +62,7 @@ static void any_csr(struct supply *s, struct product *p)
 {
     const uint8_t types = supply_byte(s);
     const int     wide = types & 1, doubles = types & 2;
-    int64_t       at = 0, place[ENTRIES] = { 0 }; /* of an entry in its row */
+    int64_t       at = 0, place[ENTRIES] = { 0 }; /* position of each entry in its row */
     uint8_t       first = 0;
 
     p->csr = (graft_csr)GRAFT_INIT(graft_csr);
@@ -83,7 +82,7 @@ static void any_csr(struct supply *s, struct product *p)
     for (int64_t e = 0; e < at; e++) {
         int64_t column;
 
-        /* GraphBLAS accepts no column twice in a row, so most matrices have none. */
+        /* GraphBLAS does not accept repeated columns in a row, so most matrices have none. */
         if (place[e] == 0 || types & 16) first = supply_byte(s);
         column = any_number(s, (first + place[e]) % p->csr.n_cols);
         if (wide) ((int64_t *)p->columns)[e] = column;
@@ -91,7 +90,7 @@ static void any_csr(struct supply *s, struct product *p)
     }
     fill_small(s, doubles ? GRAFT_F64 : GRAFT_F32, p->values, at);
     p->csr.index_type = (graft_dtype)any_number(s, wide ? GRAFT_I64 : GRAFT_I32);
-    /* Otherwise the array would be too short. */
+    /* With wider indices the array would be too short. */
     if ((p->csr.index_type == GRAFT_I64) != wide) p->csr.index_type = wide ? GRAFT_I64 : 99;
     p->csr.value_type = types & 4 ? 0 : doubles ? GRAFT_F64 : GRAFT_F32;
     p->csr.row_ptr = is_hostile && types & 8 && supply_byte(s) == 0 ? NULL : p->row_ptr;
@@ -179,7 +178,7 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     p.c.n_cols = any_number(&s, p.b.n_cols);
     p.b.stride = any_number(&s, STRIDE);
     p.c.stride = any_number(&s, STRIDE);
-    /* Otherwise the arrays would be too short. */
+    /* With larger strides the arrays would be too short. */
     if (p.b.stride > STRIDE || p.c.stride > STRIDE) p.b.stride = p.c.stride = 1;
     p.b.data = p.b_data;
     p.c.data = p.c_data[0];
@@ -197,7 +196,7 @@ static const char *product_fault(const uint8_t *bytes, size_t count)
     return fault;
 }
 
-/* The first use of a module allocates memory that stays, so only what a second run adds is a leak. */
+/* The first use of a module allocates memory that stays allocated. Only memory that a second run adds is a leak. */
 const char *target_fault(const uint8_t *bytes, size_t count)
 {
     int64_t     live = memory.live_bytes;

@@ -1,6 +1,6 @@
-/* Makes meshes of any arrays on one rank or two. The ranks must agree on one status and one sentence, or on a mesh
- * whose arrays are in range. Arrays have the lengths that the interface wants of a host. Their contents come from the
- * input.
+/* Makes meshes of arbitrary arrays on one rank or two. The ranks must return the same status and the same message, or a
+ * mesh whose arrays are in range. Arrays have the lengths that the interface requires of a host, and their contents
+ * come from the input.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_mesh.h"
 #include "target.h"
@@ -53,7 +53,7 @@ void target_end(void)
     }
 }
 
-/* The right number, or sometimes any number. */
+/* Return the right number, or sometimes any number. */
 static int64_t usual_or_any(struct supply *s, int64_t usual)
 {
     const uint8_t how = supply_byte(s);
@@ -77,7 +77,7 @@ static int64_t any_row(struct supply *s, const graft_mesh_args *a, int64_t usual
     return usual_or_any(s, (a->n_rows > 0 ? usual % a->n_rows : 0) + a->index_base);
 }
 
-/* Put nodes where their ids say, but sometimes anywhere. */
+/* Place nodes at the positions that their ids imply, but sometimes at any position. */
 static void any_nodes(struct supply *s, struct part *p, int has_owners)
 {
     graft_mesh_args *a = &p->args;

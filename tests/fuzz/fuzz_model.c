@@ -1,6 +1,6 @@
-/* Loads any bytes as a file of a model. They must be loaded or refused with the path in the message, in no more memory
- * than the length of the file and 256 kB, and nothing may leak. What is loaded is saved, and must load again as the
- * same model. A file with checksums must be refused with any bit or byte changed, removed or added.
+/* Loads arbitrary bytes as a model file. They must be loaded, or refused with the path in the message. Loading may need
+ * no more memory than the length of the file and 256 kB, and none may leak. A model that is loaded is saved, and must
+ * load again as the same model. A file with checksums must be refused if any bit or byte is changed, removed or added.
  * SPDX-License-Identifier: Apache-2.0 */
 #define TARGET_REPLAYS replay_model
 #include "graft_model.h"
@@ -13,7 +13,7 @@ static struct memory          memory = MEMORY_INIT;
 static const graft_api       *api;
 static const graft_model_api *models;
 static struct data_folder     folder;
-static char                   refusal[512]; /* message of the last load, or empty if it succeeded */
+static char                   refusal[512]; /* message of the last load, or an empty text if it succeeded */
 
 void target_begin(void)
 {
@@ -29,7 +29,7 @@ void target_end(void)
     ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
-/* Save and load the model, which must be the same afterwards. */
+/* Save and load the model. It must be the same afterwards. */
 static const char *again_fault(graft_model *model)
 {
     graft_model     *again = NULL;
@@ -48,7 +48,7 @@ static const char *again_fault(graft_model *model)
     return fault;
 }
 
-/** Load these bytes. The result is NULL or what went wrong. */
+/** Load these bytes. The result is NULL, or says what went wrong. */
 static const char *model_fault(const void *bytes, size_t count, int saves)
 {
     const int64_t live = memory.live_bytes;
@@ -69,7 +69,7 @@ static const char *model_fault(const void *bytes, size_t count, int saves)
     return fault == NULL && memory.live_bytes != live ? "memory leaked" : fault;
 }
 
-/* Load the input, and the input with other names for the keys of its checksums, so that the code behind them is
+/* Load the input, and a copy in which the keys of checksums are renamed, so that the code after the checksums is
  * reached. */
 const char *target_fault(const uint8_t *bytes, size_t count)
 {
@@ -87,8 +87,8 @@ const char *target_fault(const uint8_t *bytes, size_t count)
 
 #ifndef GRAFT_FUZZ
 
-/* Whether these bytes are refused with a place; that of a byte of a tensor is right. `at` is where they differ from a
- * good file. */
+/* Check that these bytes are refused, and that the message names a position. If the first difference from the good
+ * file, at `at`, is in a tensor, the position must be right. */
 static const char *refusal_fault(const void *bytes, size_t count, size_t at)
 {
     static char fault[600];
@@ -108,7 +108,7 @@ static const char *refusal_fault(const void *bytes, size_t count, size_t at)
 struct change {
     const char *what;
     int         tries; /* number of changes for each byte */
-    /* Write the changed copy of the `count` bytes to `to`. The result is its length. */
+    /* The function that writes the changed copy of the `count` bytes to `to`. It returns the length of the copy. */
     size_t (*make)(char *to, const uint8_t *bytes, size_t count, size_t at, int try);
 };
 
@@ -134,7 +134,7 @@ static size_t remove_byte(char *to, const uint8_t *bytes, size_t count, size_t a
     return count - 1;
 }
 
-/* Insert a byte before this one, or behind it. */
+/* Insert a byte before this one, or after it. */
 static size_t insert_byte(char *to, const uint8_t *bytes, size_t count, size_t at, int try)
 {
     const char   inserted[] = { 0, ' ', '\t', (char)bytes[at], ',' };
@@ -146,7 +146,7 @@ static size_t insert_byte(char *to, const uint8_t *bytes, size_t count, size_t a
     return count + 1;
 }
 
-/* Make all changes of one bit or byte of a file with checksums; in a large file every seventh. */
+/* Make all changes of one bit or byte of a file with checksums; in a large file, only at every seventh byte. */
 static void check_changes(const char *name, const uint8_t *bytes, size_t count)
 {
     static const struct change changes[] = { { "a flipped bit", 8, flip_bit },
@@ -179,7 +179,7 @@ static int is_sealed(const char *name)
     return strncmp(name, "good-", 5) == 0 && strstr(name, "foreign") == NULL;
 }
 
-/* Files that are named good-... must load, all others must not. */
+/* Files whose names begin with good- must load, and all others must be refused. */
 static void replay_model(const char *path, const uint8_t *bytes, size_t count)
 {
     const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path, *fault = target_fault(bytes, count);

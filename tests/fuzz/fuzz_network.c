@@ -1,5 +1,6 @@
-/* Loads files of networks and of streams: any bytes, or a good file with changes. After an error the items of the
- * network must be as before. After a success it must infer, train, and be saved.
+/* Loads files of networks and of streams, which are arbitrary bytes or a good file with changes. After an error the
+ * state items of the network must be unchanged. After success the network must be able to infer, to train, and to be
+ * saved.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_stream.h"
 #include "target.h"
@@ -66,7 +67,7 @@ static void free_objects(struct objects *o)
     meshes->destroy(o->mesh);
 }
 
-/* Use the objects. The result is the first status other than OK and ERR_NONFINITE. */
+/* Use the objects. The result is the first status that is neither OK nor ERR_NONFINITE. */
 static int32_t use_objects(const struct objects *o, int count)
 {
     int32_t rc = GRAFT_OK;
@@ -175,7 +176,7 @@ void target_begin(void)
         files_check(load_fault(good[k], good_bytes[k], k == OF_STREAM) == NULL && is_loaded, "a good file");
 }
 
-/* Rename the keys of checksums, so that the code behind them is reached. */
+/* Rename the keys of checksums, so that the code after the checksums is reached. */
 static void hide_checksums(uint8_t *bytes, size_t count)
 {
     static const char key[] = "\"crc32c";
@@ -184,7 +185,7 @@ static void hide_checksums(uint8_t *bytes, size_t count)
     while ((at = memmem(at, count - (size_t)(at - bytes), key, sizeof key - 1)) != NULL) *++at = 'k';
 }
 
-/* Change a good file: each change is a place, what is done there, and one byte or eight. */
+/* Change a good file. Each change has a position, an operation, and one byte or eight. */
 static size_t change_good(struct supply *s, enum what what, uint8_t *to)
 {
     size_t count = good_bytes[what];

@@ -1,8 +1,7 @@
-/* Any texts as keys and values of options: set() takes a value, and then reports one that it takes again and that stays
- * the same; or it refuses with a sentence, and all values are as before.
- *
- * An input has lines "key=value", of which up to 16 are set one after the other; a key may be a number, that of an
- * option. Then all options get their defaults again.
+/* Sets options with arbitrary texts as keys and values. Either set() accepts a value, and then reports one that it
+ * accepts again without change. Or it refuses the value with a message, and all values stay the same. An input has
+ * lines "key=value", up to 16 of which are set one after the other. A key may also be the number of an option. In the
+ * end all options get their defaults again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 
@@ -22,7 +21,7 @@ void target_end(void)
     ok(memory.live_bytes == 0, "no memory is left after close");
 }
 
-/* The value of an option, which is empty if there is no such option. */
+/* The value of an option, or an empty text if there is no such option. */
 static void value_of(const char *key, char value[VALUE])
 {
     graft_option option = GRAFT_INIT(graft_option);

@@ -1,5 +1,5 @@
-/* Reads any bytes as a file of owners, as they are and with a corrected CRC. They must be read or refused, outputs must
- * be unchanged after an error, and what is read must be in range.
+/* Reads arbitrary bytes as a file of owners, unchanged and with a corrected CRC. They must be read or refused. Outputs
+ * must be unchanged after an error, and owners that are read must be in range.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write corpus_model anew, after a change of the format:
-
-    PYTHONPATH=tests/harness python3 tests/fuzz/make_corpus_model.py build/graft-train
-
-Files good-... are loaded; each of the others has one fault, and the name says which. They have no checksums where these
-would find the fault first."""
+"""Writes the files in corpus_model again after a change of the format: PYTHONPATH=tests/harness python3
+tests/fuzz/make_corpus_model.py build/graft-train. Files named good-... can be loaded. Each of the others has one
+fault, which its name describes. Files have no checksums where a checksum would be found wrong before the fault."""
 import copy
 import json
 import os
@@ -60,7 +57,7 @@ def good_files(program, folder):
 
 
 def rewritten(header, data):
-    """Write tensors and texts in another order, as packages of the format do."""
+    """Write tensors and texts in another order, as other packages for this format do."""
     other, content = {"__metadata__": dict(reversed(header["__metadata__"].items()))}, b""
     for name in sorted(name for name in header if name != "__metadata__"):
         begin, end = header[name]["data_offsets"]
@@ -112,7 +109,7 @@ def bad_objects(header, ended):
 
 
 def bad_tables(good):
-    """Rows of earlier batches with another type or shape, or twice."""
+    """Files in which the table of stale rows has another type or shape, or occurs twice."""
     header, data = unpack(good)
     files = {}
     for name, changes in (("table-dtype", {"dtype": "F64"}), ("table-dims", {"shape": [5, 1]})):
@@ -127,7 +124,7 @@ def bad_tables(good):
 
 
 def bad_texts(text):
-    """Files with headers that are no JSON objects."""
+    """Files whose headers are not JSON objects."""
     first = text.index('"release":')
     twice = text[:-1] + ',"' + FIRST + '":' + text[text.index("{", text.index(FIRST)):].split("}")[0] + "}}"
     return {

@@ -1,4 +1,4 @@
-/* The state of a sequence of calls: its contexts, all handles that ever existed, and how the bytes of the input choose
+/* The state of a sequence of calls: its contexts, and all handles that ever existed. The bytes of the input choose
  * handles, sizes of structs, and numbers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SEQUENCE_H
@@ -12,10 +12,10 @@ enum { N = MISUSE_N, WIDTH = MISUSE_WIDTH, POOL = 96, CALLS = 48, ROOM = 1024 };
 struct entry {
     void            *handle;
     enum misuse_kind kind;
-    int              of; /* number of the context that the handle belongs to */
+    int              of; /* number of the context to which the handle belongs */
 };
 
-/* What a sequence has: two contexts, and all handles there ever were. */
+/* The state of a sequence: two contexts, and all handles that ever existed. */
 struct sequence {
     struct misuse m[2];
     int           is_open[2];
@@ -29,7 +29,7 @@ static void            add_handle(void *handle, enum misuse_kind kind, int of)
     if (handle != NULL && q.n < POOL) q.pool[q.n++] = (struct entry){ handle, kind, of };
 }
 
-/* A handle for a call in context `of` that expects one of this kind, which it mostly is. */
+/* Choose a handle for a call in context `of` that expects a handle of this kind. Mostly it is of this kind. */
 static void *pick(struct supply *s, enum misuse_kind kind, int of)
 {
     static uint64_t garbage[16] = { 0x4141414141414141u, 1, 2, 3 };
@@ -49,7 +49,7 @@ static void *pick(struct supply *s, enum misuse_kind kind, int of)
     return q.m[of].handle[kind];
 }
 
-/* Copy a struct that claims another size. The bytes behind it are zeros, or not. */
+/* Copy a struct so that it claims another size. The bytes behind it are zeros, or not. */
 static void *resized(struct supply *s, const void *from, size_t size)
 {
     static _Alignas(16) unsigned char room[4][ROOM];

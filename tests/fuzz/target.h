@@ -1,6 +1,6 @@
-/* What all targets share. A target has three functions. With -DGRAFT_FUZZ and -fsanitize=fuzzer they are a fuzz target,
- * otherwise a test that takes files, or folders of files, as arguments, and calls target_fault() or, if it is defined,
- * TARGET_REPLAYS(path, bytes, count) with each.
+/* The parts that all targets share. A target defines three functions. Compiled with -DGRAFT_FUZZ and -fsanitize=fuzzer
+ * they are a fuzz target. Otherwise they are a test whose arguments are files or folders of files; it calls
+ * target_fault() for each file, or TARGET_REPLAYS(path, bytes, count) if that is defined.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FUZZ_TARGET_H
 #define FUZZ_TARGET_H
@@ -11,13 +11,13 @@
 
 #include <sys/stat.h>
 
-/** Functions that the target defines: what to do before the first input and after the last, and to run one input, with
- *  NULL or what is wrong as result. */
+/** The functions that each target defines: what to do before the first input, what to do after the last one, and how to
+ * run one input. The last one returns NULL, or says what is wrong. */
 void        target_begin(void);
 void        target_end(void);
 const char *target_fault(const uint8_t *bytes, size_t count);
 
-/** Bytes that are taken from the beginning of an input; zeros when it is used up. */
+/** A supply of bytes, which are taken from the beginning of an input. When the input is used up, it supplies zeros. */
 struct supply {
     const uint8_t *at, *end;
 };
@@ -48,7 +48,7 @@ UNUSED static int64_t supply_i64(struct supply *s)
     return value;
 }
 
-/** Load the library with an allocator that counts. The program ends if that fails. */
+/** Load the library with an allocator that counts. If that fails, the program ends. */
 UNUSED static const graft_api *target_load(struct memory *counted)
 {
     graft_host       host = GRAFT_INIT(graft_host);
@@ -108,7 +108,7 @@ static void replay_file(const char *path)
 {
     static uint8_t bytes[1 << 20];
     FILE          *file = fopen(path, "rb");
-    uint8_t       *exact; /* so that a sanitizer sees an access beyond the end */
+    uint8_t       *exact; /* a copy without spare bytes, so that a sanitizer finds an access beyond its end */
     size_t         count;
 
     files_check(file != NULL, path);

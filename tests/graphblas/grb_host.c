@@ -1,5 +1,5 @@
-/* A program that uses GraphBLAS and does not know Graft, for test_preload.py. It multiplies, makes mistakes, and prints
- * the results, which must be the same with and without the drop-in.
+/* A program for test_preload.py that uses GraphBLAS and does not know about Graft. It multiplies, makes mistakes, and
+ * prints the results, which must be the same with and without the drop-in.
  *
  *     grb_host products | errors | threads | crowd | places | small | fork | processors | twice | early
  * SPDX-License-Identifier: Apache-2.0 */
@@ -68,7 +68,8 @@ static void print_products(void)
     GrB_Matrix_free(&h);
 }
 
-/* After a call with an error, a product into the full matrix C must be right and GrB_error() empty again. */
+/* After a call with an error, a product that is written into the full matrix C must be right, and GrB_error() must
+ * return an empty text again. */
 static void print_in_place(GrB_Matrix a, GrB_Matrix c)
 {
     GrB_Matrix  h = full_matrix(N, WIDTH);
@@ -78,7 +79,7 @@ static void print_in_place(GrB_Matrix a, GrB_Matrix c)
     GrB_Matrix_setElement_FP32(c, 2, 0, 0);
     GrB_Matrix_wait(c, GrB_MATERIALIZE);
     for (int accumulates = 0; accumulates < 2; accumulates++) {
-        GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL); /* a mistake on purpose */
+        GrB_mxm(c, NULL, NULL, GrB_PLUS_TIMES_SEMIRING_FP32, h, a, NULL); /* this call is a mistake on purpose */
         printf(", in place %d",
                (int)GrB_mxm(c, NULL, accumulates ? GrB_PLUS_FP32 : NULL, GrB_PLUS_TIMES_SEMIRING_FP32, a, h, NULL));
         GrB_error(&text, c);
@@ -159,7 +160,7 @@ static void print_places(void)
 static int live_threads(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* entries "." and ".." do not count */
+    int  count = -2; /* the entries "." and ".." are not counted */
 
     while (list != NULL && readdir(list) != NULL) count++;
     if (list != NULL) closedir(list);
@@ -189,7 +190,7 @@ static void print_small(void)
     if (pthread_create(&thread, NULL, multiply_small, NULL) == 0) pthread_join(thread, NULL);
 }
 
-/* Print a matrix without starting threads, which a child of fork() cannot use. */
+/* Print a matrix without starting threads, because a child of fork() cannot use them. */
 static void print_some(const char *name, GrB_Matrix c)
 {
     printf("%s", name);
@@ -203,7 +204,7 @@ static void print_some(const char *name, GrB_Matrix c)
     fflush(stdout);
 }
 
-/* Multiply after fork() in a process that has had teams of threads. */
+/* Multiply after fork() in a process that has used teams of threads. */
 static void print_fork(void)
 {
     GrB_Matrix a = two_rings(LARGE), h = full_matrix(LARGE, WIDTH), c = full_matrix(LARGE, WIDTH);
@@ -231,7 +232,7 @@ struct processors {
     GrB_Matrix a, h, c;
 };
 
-/* Whether a thread that may run on all processors still may after its first product, which starts a team. */
+/* Check that a thread that may run on all processors still may do so after its first product, which starts a team. */
 static void *check_processors(void *arg)
 {
     struct processors *p = arg;
@@ -243,7 +244,8 @@ static void *check_processors(void *arg)
     return NULL;
 }
 
-/* A new thread inherits the processors of its parent, which OpenMP has bound when GraphBLAS was loaded. */
+/* A new thread inherits the processors of its parent. OpenMP has bound the parent to some of them when GraphBLAS was
+ * loaded. */
 static void print_processors(void)
 {
     struct processors p = { .a = two_rings(LARGE), .h = full_matrix(LARGE, WIDTH), .c = full_matrix(LARGE, WIDTH) };

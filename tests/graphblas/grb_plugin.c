@@ -1,5 +1,5 @@
-/* A plugin that uses the GraphBLAS with which it is linked, for grb_plugins.c. Its products have a small graph and a
- * full matrix. Each function returns the sum of a result, or an error code of GraphBLAS.
+/* A plugin for grb_plugins.c that uses the GraphBLAS library with which it is linked. Its products multiply a small
+ * graph by a full matrix. Each function returns the weighted sum of the result, or an error code of GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grb_plugin.h"
 
@@ -39,7 +39,7 @@ static GrB_Matrix full_operand(GrB_Type type, int user)
     return h;
 }
 
-/* The weighted sum of the values of a matrix, which may have a user-defined type. */
+/* The weighted sum of the values of a matrix; with `user` it has a user-defined type. */
 static double weighted_sum(GrB_Matrix c, int user)
 {
     double sum = 0;

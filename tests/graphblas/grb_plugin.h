@@ -10,8 +10,8 @@ typedef GrB_Info (*init_function)(GrB_Mode, void *(*)(size_t), void *(*)(size_t,
 typedef GrB_Info (*product_function)(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
                                      GrB_Descriptor);
 
-/* The semiring of a product: built in; made of built-in operators; made of operators and a type of the plugin; or
- * NULL. */
+/* How the semiring of a product is made: it is built in; it consists of built-in operators; it consists of operators
+ * and a type of the plugin; or it is NULL. */
 enum operators { BUILT_IN, OWN_SEMIRING, OWN_TYPE, NO_OPERATORS };
 
 /* Functions of GraphBLAS as the linker resolves them for the plugin. The host calls them. */
@@ -21,8 +21,8 @@ product_function plugin_product_function(void);
 int plugin_init(void);
 int plugin_finalize(void);
 
-/* Multiply by `mxm`, or by a call of the plugin if that is NULL. \return the weighted sum of the result, or an error
- * code */
+/* Multiply with `mxm`, or with a call made by the plugin if that is NULL. \return the weighted sum of the result, or an
+ * error code */
 double plugin_product(product_function mxm, enum operators operators);
 
 #endif

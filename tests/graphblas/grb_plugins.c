@@ -1,7 +1,8 @@
-/* A program without GraphBLAS that loads plugins and libraries in any order, for test_plugins.py.
+/* A program for test_plugins.py that is not linked with GraphBLAS and loads plugins and libraries in any order.
  *
  *     grb_plugins [load|global|deep]:NUMBER:FILE | WORD:NUMBER ...
- * It does one step for each argument and prints the results. A number names a loaded file.
+ *
+ * It makes one step for each argument and prints the results. A number stands for a loaded file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "grb_plugin.h"
 
@@ -58,7 +59,7 @@ static double multiply_in_child(const struct plugin *plugin)
     return result;
 }
 
-/* Run threads of all plugins at the same time. Threads with an even number begin with the other kind of product. */
+/* Run threads of all plugins at the same time. Threads with even numbers start with the other kind of product. */
 static void *multiply_by_turns(void *arg)
 {
     const int number = (int)(intptr_t)arg, kind = number / FILES % 2;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the versions of SuiteSparse:GraphBLAS that tests can use besides the one they are linked with: those in
-packages of the Python in PATH, and those in GRAFT_GRAPHBLAS, a list of files and folders separated by colons."""
+"""Finds the versions of SuiteSparse:GraphBLAS that tests can use besides the one with which they are linked: those
+in packages of the Python in PATH, and those in variable GRAFT_GRAPHBLAS, which lists files and folders separated by
+colons."""
 import glob
 import os
 import re
@@ -30,7 +31,7 @@ def candidates():
 
 
 def find():
-    """All versions as [(path, major version)], and the reason if there are none."""
+    """Find all versions as [(path, major version)], and the reason if there are none."""
     found = {}
     for path in candidates():
         version = re.search(r"\.so\.(\d+)", os.path.realpath(path))

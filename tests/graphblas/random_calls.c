@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sides of matrices. One call in MANY has a matrix so large that loops over its elements are parallel. */
+/* The numbers of rows and columns of matrices. One call in MANY has a matrix so large that loops over its elements run
+ * in parallel. */
 enum { SIDE = 24, LARGE_SIDE = 420, MANY = 400 };
 
 static uint32_t draw_below(uint32_t *state, uint32_t count)
@@ -30,8 +31,8 @@ static GrB_Index drawn_side(uint32_t *state, int large)
     return large ? LARGE_SIDE / 2 + draw_below(state, LARGE_SIDE / 2) : 1 + draw_below(state, SIDE);
 }
 
-/* A small integer, and seldom NaN or infinity. It is never -0.0, because a mask of -0.0 is true in some products of
- * GraphBLAS 7.4 and false in others. */
+/* Draw a small integer or, rarely, NaN or infinity. It is never -0.0, because GraphBLAS 7.4 treats -0.0 in a mask as
+ * true in some products and as false in others. */
 static double drawn_value(uint32_t *state)
 {
     static const double special[] = { NAN, INFINITY, -INFINITY };
@@ -40,7 +41,7 @@ static double drawn_value(uint32_t *state)
     return (int)draw_below(state, 7) - 2;
 }
 
-/* Draw some entries; now and then all have one value, or rows or columns are full or empty. */
+/* Draw some entries. In some cases all have the same value, or rows or columns are full or empty. */
 static void draw_entries(uint32_t *state, GrB_Matrix matrix, GrB_Index n_rows, GrB_Index n_cols, uint32_t percent)
 {
     const int      iso = draw_below(state, 4) == 0, value = (int)draw_below(state, 4);
@@ -117,7 +118,7 @@ static GrB_Semiring random_semiring(uint32_t *state)
                                 GrB_MIN_PLUS_SEMIRING_FP32,
                                 GxB_PLUS_PAIR_FP64 };
 
-    /* The last types are drawn less often. */
+    /* The last types in the list are drawn less often. */
     return of[draw_below(state, draw_below(state, 4) ? 16 : 19)];
 }
 
@@ -206,7 +207,7 @@ static int same_code(GrB_Info found, GrB_Info expected, char *fault, size_t size
     return 0;
 }
 
-/* A copy with another type, whose values are converted as GrB_mxm converts them. */
+/* Copy a matrix to another type. Values are converted in the same way as by GrB_mxm. */
 static GrB_Matrix converted(GrB_Matrix matrix, GrB_Type type)
 {
     GrB_Index  n_rows = 0, n_cols = 0;
@@ -229,8 +230,8 @@ static GrB_Type ring_type(GrB_Semiring semiring)
     return type;
 }
 
-/* Whether the library returns `found` for operands that were converted to the type of the semiring before, which the
- * specification defines as the same product. `c` is the output before the product. */
+/* Whether the library returns `found` for operands that were first converted to the type of the semiring. By the
+ * specification this is the same product. `c` is the output before the product. */
 static int same_in_one_type(GrB_Matrix found, GrB_Matrix c, GrB_Matrix mask, const struct call *call, GrB_Matrix a,
                             GrB_Matrix b, const struct products *plain)
 {
@@ -255,7 +256,7 @@ static GrB_Info multiply_vector(const struct products *by, int vxm, GrB_Vector w
                : by->mxv(w, mask, call->accum, call->semiring, a, u, call->descriptor);
 }
 
-/* The same for a product with a vector. */
+/* Check the same for a product with a vector. */
 static int same_vector_in_one_type(GrB_Vector found, GrB_Vector w, GrB_Vector mask, const struct call *call,
                                    GrB_Matrix a, GrB_Vector u, int vxm, const struct products *plain)
 {

@@ -14,7 +14,7 @@
 #define GxB_SPARSITY_CONTROL 7036
 #endif
 
-/** The functions that are compared. */
+/** The functions to be compared. */
 struct products {
     GrB_Info (*mxm)(GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix, GrB_Descriptor);
     GrB_Info (*mxv)(GrB_Vector, GrB_Vector, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Vector, GrB_Descriptor);
@@ -23,11 +23,11 @@ struct products {
 
 enum { LIBRARY_DIFFERS = 2 };
 
-/** Make call number `number` with `tested` and with `plain` on equal objects, and compare codes and results. Values are
- *  small integers, so that sums are exact in any order, and now and then NaN or infinity. \param[out] fault A sentence
- *  about the difference. \return 1 if there is none, 0 if there is one, or LIBRARY_DIFFERS if `plain` agrees with
- *  `tested` as soon as the operands have the type of the semiring: versions 8 and 9 of the library compute wrong sums
- *  for some operands of two types. */
+/** Make call number `number` with `tested` and with `plain` on equal objects, and compare error codes and results.
+ * Values are small integers, so that sums are exact in any order, and rarely NaN or infinity. \param[out] fault A
+ * sentence about the difference. \return 1 if there is none, 0 if there is one, or LIBRARY_DIFFERS if `plain` agrees
+ * with `tested` only when the operands have the type of the semiring, because versions 8 and 9 of the library compute
+ * wrong sums for some operands of two types. */
 int random_call(uint64_t number, const struct products *tested, const struct products *plain, char *fault, size_t size);
 
 #endif

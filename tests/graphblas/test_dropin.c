@@ -1,5 +1,5 @@
-/* Checks the drop-in for GrB_mxm, GrB_mxv and GrB_vxm, which is linked before GraphBLAS: random calls must have the
- * results of the library itself, also in several threads.
+/* Checks the drop-in for GrB_mxm, GrB_mxv and GrB_vxm, which is linked before GraphBLAS. Random calls must have the
+ * same results as the library itself, also in several threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "random_calls.h"
 
@@ -12,7 +12,7 @@
 static struct products       plain;
 static const struct products tested = { GrB_mxm, GrB_mxv, GrB_vxm };
 
-/* Find the functions of the library behind those of the drop-in. */
+/* Find the functions of the library that the drop-in replaces. */
 static int find_plain(void)
 {
     Dl_info library, first;

@@ -1,5 +1,5 @@
-/* Checks graft_grb.h in a host of GraphBLAS: random products against GrB_mxm, which objects are copied, and which
- * products are left to GraphBLAS.
+/* Checks graft_grb.h in a host that uses GraphBLAS: random products are compared with GrB_mxm, and tests find out which
+ * objects are copied and which products are left to GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graphblas/graft_grb.h"
 #include "objects.h"
@@ -58,7 +58,7 @@ static void test_random(int calls)
 
 enum { WIDTH = 9 };
 
-/* Check which matrices are lent without a copy, and which are not. */
+/* Check which matrices are lent to Graft without a copy, and which are copied. */
 static void test_loans(void)
 {
     GrB_Matrix     a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = NULL;
@@ -124,8 +124,8 @@ static double difference_of(GrB_Matrix x, GrB_Matrix y)
     return entries[0] == entries[1] && entries[1] == entries[2] ? most : -1;
 }
 
-/* Steps H = A H of label propagation. A vertex without edges loses its row, and later so does each one that only
- * gathers from such vertices. With `by_col` the steps are H = H A on columns. */
+/* Compute steps H = A H of label propagation. The row of a vertex without edges becomes empty, and later so does the
+ * row of each vertex that only gathers from such vertices. With `by_col` the steps are H = H A on columns. */
 static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
 {
     enum { STEPS = 4 };
@@ -159,7 +159,7 @@ static void test_lost_rows(GrB_Semiring semiring, int by_col, const char *name)
     for (int i = 0; i < 2; i++) GrB_Matrix_free(&h[i]);
 }
 
-/* C = D A and C += D A for a wide D that is stored by row, and an A with empty columns, or without. */
+/* Compute C = D A and C += D A for a wide D that is stored by row. In some cases A has empty columns. */
 static void test_wide_operand(GrB_Semiring semiring, GrB_Descriptor descriptor, int empty, const char *name)
 {
     enum { ROWS = 37 };
@@ -187,7 +187,7 @@ static void test_wide_operand(GrB_Semiring semiring, GrB_Descriptor descriptor, 
     for (int i = 0; i < 2; i++) GrB_Matrix_free(&c[i]);
 }
 
-/* Matrices with more rows or elements than any memory can hold are left to GraphBLAS at no cost. */
+/* Matrices with more rows or elements than fit into memory are left to GraphBLAS, without any cost. */
 static void test_huge(void)
 {
     const GrB_Index huge = (GrB_Index)1 << 50;
@@ -213,7 +213,7 @@ static void test_huge(void)
     GrB_Matrix_free(&c);
 }
 
-/* A value mask of many entries, which several threads read. */
+/* Check a value mask with so many entries that several threads read it. */
 static void test_large_mask(void)
 {
     enum { ROWS = 2000, COLUMNS = 64 };
@@ -253,8 +253,8 @@ static void test_large_mask(void)
     for (int k = 0; k < 2; k++) GrB_Matrix_free(&c[k]);
 }
 
-/* The reason for which a maximum over the products of one matrix and another that has `value` is left to GraphBLAS, or
- * NULL. */
+/* Compute a maximum over the products of one matrix and another one that contains `value`. The result is the reason for
+ * which it is left to GraphBLAS, or NULL. */
 static const char *reason_for(float value, int exact)
 {
     GrB_Matrix  a = three_each(GrB_FP32), h = NULL, c = NULL;
@@ -287,7 +287,7 @@ static void test_special_values(void)
     ok(names_word(reason_for(0, 1), "has a zero"), "nor of a zero, if results are to be exact");
 }
 
-/* A mask whose entries share one value, of a user-defined type. */
+/* Check a mask of a user-defined type whose entries share one value. */
 static void test_user_mask(void)
 {
     struct small {
@@ -332,7 +332,7 @@ static void test_mistakes(void)
     GrB_Matrix_free(&c);
 }
 
-/* C is full before and after the call with an error, so the product is written in place. */
+/* C is full before and after the call with an error, so that the product is written in place. */
 static void test_error_in_place(void)
 {
     GrB_Matrix  a = three_each(GrB_FP32), h = all_elements(N, WIDTH), c = all_elements(N, WIDTH);

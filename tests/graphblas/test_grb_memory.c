@@ -1,4 +1,4 @@
-/* Checks graft_grb.h when memory runs out: each allocation of GraphBLAS in a product fails once. GraphBLAS must then
+/* Checks graft_grb.h when memory runs out. Each allocation of GraphBLAS in a product fails once. GraphBLAS must then
  * compute the product or refuse it, and no memory may leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graphblas/graft_grb.h"
@@ -43,7 +43,7 @@ static GrB_Matrix new_operand(GrB_Index n_cols, GrB_Index step)
     return matrix;
 }
 
-/* A kind of product: where the result is written, and how. */
+/* One kind of product: where and how the result is written. */
 struct product {
     const char    *name;
     int            full, masked;
@@ -60,8 +60,8 @@ static double sum_of_entries(GrB_Matrix c)
     return sum;
 }
 
-/* Multiply while one allocation fails. \return FAILED if it did, 0 if there are fewer allocations, -1 if the result or
- * the code is wrong */
+/* Multiply while one allocation fails. \return FAILED if it failed, 0 if there are fewer allocations, -1 if the result
+ * or the code is wrong */
 static int multiply_without(graft_grb *grb, const struct product *p, const GrB_Matrix operands[3], int64_t failure,
                             double expected)
 {
@@ -96,14 +96,14 @@ static void test_product(graft_grb *grb, const struct product *p, const GrB_Matr
     GrB_mxm(c, p->masked ? operands[2] : NULL, p->accum, p->semiring, operands[0], operands[1], p->descriptor);
     expected = sum_of_entries(c);
     GrB_Matrix_free(&c);
-    multiply_without(grb, p, operands, -1, expected); /* fills what is kept from call to call */
+    multiply_without(grb, p, operands, -1, expected); /* allocates the memory that is reused in later calls */
     ok(grb->taken, "%s: Graft computes it", p->name);
     before = atomic_load(&live);
     while (failures < MOST_FAILURES) {
         const int result = multiply_without(grb, p, operands, failures++, expected);
 
         wrong += result < 0;
-        if (result == 0) break; /* no allocation was left to fail */
+        if (result == 0) break; /* the product made fewer allocations, so none failed */
     }
     after = atomic_load(&live);
     ok(wrong == 0 && failures > 1, "%s: %lld allocations fail one by one", p->name, (long long)failures - 1);

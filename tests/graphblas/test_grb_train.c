@@ -1,5 +1,6 @@
-/* Checks graft_grb_train.h in a host of GraphBLAS: data sets and distributed graphs made of its objects train as those
- * made of arrays, and bad objects are refused, also in a host that traps floating-point exceptions.
+/* Checks graft_grb_train.h in a host that uses GraphBLAS. Data sets and distributed graphs that are made of its objects
+ * must train in the same way as those made of arrays. Bad objects must be refused, also in a host that traps
+ * floating-point exceptions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_train.h"
@@ -14,7 +15,7 @@
 
 enum { WIDTH = 9, CLASSES = 3 };
 
-/* Labels, of which some are missing, and a split that has a third of the vertices. */
+/* Make labels, some of which are missing, or a split that contains a third of the vertices. */
 static GrB_Vector some_labels(void)
 {
     GrB_Vector labels = NULL;
@@ -51,7 +52,8 @@ static double train_three(const graft_api *api, const graft_dataset *dataset, gr
     return rc >= 0 ? epoch.loss : -1;
 }
 
-/* A data set of GraphBLAS objects has the loss of the same arrays, also over a distributed graph of one rank. */
+/* A data set of GraphBLAS objects must have the same loss as the same data in arrays, also with a distributed graph of
+ * one rank. */
 static void test_lent_dataset(const graft_api *api)
 {
     const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
@@ -123,7 +125,7 @@ static double train_over(const graft_api *api, GrB_Matrix a, GrB_Type weights, G
     return loss;
 }
 
-/* A graph of FP64, as Matrix Market files with real values give it, and features of other types. */
+/* Check a graph of type FP64, as Matrix Market files with real values give it, and features of other types. */
 static void test_types_of_dataset(const graft_api *api)
 {
     GrB_Matrix  a[2] = { three_each(GrB_FP32), three_each(GrB_FP64) }, h[3] = { all_elements(N, WIDTH), NULL, NULL };
@@ -161,7 +163,8 @@ static void test_types_of_dataset(const graft_api *api)
     GrB_Vector_free(&split);
 }
 
-/* A weight or feature that FP32 cannot hold is refused with its place and value, before anything overflows. */
+/* A weight or feature that does not fit into FP32 must be refused with its position and value, before any conversion
+ * overflows. */
 static void test_values_beyond_floats(const graft_api *api)
 {
     const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
@@ -200,7 +203,7 @@ static void test_values_beyond_floats(const graft_api *api)
 
 enum { TRAPS = FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW };
 
-/* Whether a data set is refused with this reason in a host that traps exceptions. */
+/* Whether a data set is refused with this reason in a host that traps floating-point exceptions. */
 static int is_refused_in_traps(GrB_Matrix a, GrB_Matrix h, GrB_Vector labels, const char *expected)
 {
     graft_grb_dataset lent;
@@ -217,7 +220,7 @@ static int is_refused_in_traps(GrB_Matrix a, GrB_Matrix h, GrB_Vector labels, co
     return refused;
 }
 
-/* Features of FP64 with this value in row 7, column 2. */
+/* Make features of type FP64 with this value in row 7, column 2. */
 static GrB_Matrix features_with(double value, int sparse)
 {
     GrB_Matrix good = all_elements(N, WIDTH), h = NULL;
@@ -231,7 +234,7 @@ static GrB_Matrix features_with(double value, int sparse)
     return h;
 }
 
-/* Try the same value as a weight, a feature and a label. */
+/* Check that this value is refused as a weight, as a feature and as a label. */
 static void test_value_in_traps(const graft_api *api, double value, const char *name)
 {
     const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
@@ -293,7 +296,7 @@ static void test_search_in_traps(void)
     }
 }
 
-/* Rows of ones, which GraphBLAS may store as a single value, have weights like the rows of other ranks. */
+/* Rows of ones, which GraphBLAS may store as a single value, must have weights like the rows of other ranks. */
 static void test_ones_over_ranks(const graft_api *api)
 {
     const graft_graph_api *graphs = graft_interface(api, GRAFT_GRAPH_ID, GRAFT_HAS(graft_graph_api, destroy));
@@ -311,7 +314,7 @@ static void test_ones_over_ranks(const graft_api *api)
     GrB_Matrix_free(&a);
 }
 
-/* Weights that GraphBLAS stores as a single 1 can be updated if they were expanded. */
+/* Weights that GraphBLAS stores as a single 1 can be updated after they were expanded. */
 static void test_update_of_ones(const graft_api *api)
 {
     const graft_train_api *train = graft_interface(api, GRAFT_TRAIN_ID, GRAFT_HAS(graft_train_api, update));
@@ -341,7 +344,8 @@ static void test_update_of_ones(const graft_api *api)
     GrB_Vector_free(&split);
 }
 
-/* Whether a data set with this label of vertex 7, or this part of the split, is refused with vertex and value. */
+/* Whether a data set with this label of vertex 7, or with this value in its split, is refused with a message that names
+ * the vertex and the value. */
 static int is_refused(GrB_Type type, double value, int of_split, const char *expected)
 {
     GrB_Matrix        a = three_each(GrB_FP32), h = all_elements(N, WIDTH);

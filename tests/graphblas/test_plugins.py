@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the drop-in in processes with several GraphBLAS libraries, which are loaded and unloaded in any order: with
-LD_PRELOAD=libgraft-grb.so every call must reach the same library as without.
-
-    test_plugins.py LIBRARY HOST PLUGIN
-A second library is a copy of the first one under another name; plugins linked with it are copies of PLUGIN. Other
-installed versions are tried with the first library and with each other, in both orders."""
+"""Checks the drop-in in processes with several GraphBLAS libraries that are loaded and unloaded in any order. With
+LD_PRELOAD=libgraft-grb.so every call must reach the same library as without it. test_plugins.py LIBRARY HOST PLUGIN.
+A second library is a copy of the first one under another name, and the plugins linked with it are copies of PLUGIN.
+Other installed versions are tried with the first library and with each other, in both orders."""
 
 import itertools
 import os
@@ -42,7 +40,7 @@ STEPS = {
 
 
 def rename(path, to, name):
-    """Copy an object under the name `name`, or so that it needs a library of that name in place of
+    """Copy an object file under the name `name`, or change it so that it needs a library of that name instead of
     libgraphblas.so.7."""
     with open(path, "rb") as file:
         content = file.read()
@@ -89,7 +87,7 @@ def check(folder, title, first, second, what):
                f"{found.returncode} {found.stdout} {found.stderr}", f"{plain.returncode} {plain.stdout}")
 
 
-# A Python process that imports a package before it has called any function of the linked library.
+# A Python process that imports a package before it calls any function of the linked library.
 SCRIPT = """
 import ctypes, sys
 other = ctypes.CDLL(sys.argv[1])

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that an unchanged program of GraphBLAS has the same output and codes with LD_PRELOAD=libgraft-grb.so.
-
-    test_preload.py LIBRARY HOST CALLS CALLS_8
-Each check is made with the GraphBLAS that HOST is linked with, and again with each other one that is found. CALLS and
-CALLS_8 make random calls with the options of version 7, and of version 8 and later."""
+"""Checks that an unchanged program that uses GraphBLAS has the same output and exit status with
+LD_PRELOAD=libgraft-grb.so. test_preload.py LIBRARY HOST CALLS CALLS_8. Each check is made with the GraphBLAS library
+with which HOST is linked, and again with each other library that is found. CALLS and CALLS_8 are programs that make
+random calls, with the options of version 7, and of version 8 and later."""
 
 import glob
 import os
@@ -21,7 +20,8 @@ library, host, calls, calls_8 = sys.argv[1:5]
 
 
 def preloaded(drop_in, graphblas):
-    """An environment that preloads these libraries. Those from Python wheels need other libraries beside them."""
+    """The environment that preloads these libraries. Libraries from Python wheels need other libraries in the same
+    folder."""
     searched = [os.path.dirname(graphblas)] if graphblas else []
     searched += [os.environ["LD_LIBRARY_PATH"]] if "LD_LIBRARY_PATH" in os.environ else []
     environment = dict(os.environ, LD_PRELOAD=":".join(path for path in (drop_in, graphblas) if path))
@@ -46,7 +46,8 @@ def check_same(what, wishes, plain, graphblas, name, threads=None):
 
 
 def check_fork(graphblas, name):
-    """The parent has a team of threads. GraphBLAS itself gets none, because it would wait for them in the child."""
+    """Check fork() in a process that has a team of threads. GraphBLAS itself gets no threads, because it would wait
+    for them in the child."""
     plain = run("fork", preload=False, graphblas=graphblas, threads=1)
     found = run("fork", "work=0,verbose", graphblas=graphblas, threads=4)
     tap.ok(found.stdout == plain.stdout and "child" in plain.stdout and found.stderr.count("taken") == 3,
@@ -55,7 +56,7 @@ def check_fork(graphblas, name):
 
 
 def check_calls(program, graphblas, name):
-    """Make the random calls of test_dropin, and read how many of them the drop-in takes."""
+    """Make the random calls of test_dropin, and count how many of them the drop-in computes."""
     environment = preloaded(library, graphblas) | {"GRAFT_GRB": "work=0,columns=0,summary"}
     found = subprocess.run([program, "1000"], env=environment, capture_output=True, text=True, timeout=60)
     taken = re.search(r"(\d+) products taken", found.stderr)
@@ -87,7 +88,8 @@ print(sorted(os.sched_getaffinity(0)))
 
 
 def check_processors():
-    """With these variables OpenMP binds the thread that loads it, and threads that start their first team."""
+    """Check binding. With these variables OpenMP binds the thread that loads it, and threads that start their first
+    team."""
     def run_bound(command, **more):
         environment = dict(os.environ, OMP_PLACES="cores", OMP_PROC_BIND="close", OMP_NUM_THREADS="2", **more)
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60).stdout
@@ -110,7 +112,7 @@ def check_processors():
 
 
 def check_words():
-    """Check the values of GRAFT_GRB."""
+    """Check the values of variable GRAFT_GRB."""
     plain = run("products", preload=False)
     found = run("products", "exact,work=0,verbose")
     tap.ok("left to GraphBLAS: sums may be rounded differently" in found.stderr,
@@ -135,7 +137,7 @@ def check_words():
 
 
 def check_without_graft(folder):
-    """A copy of the drop-in with a file beside it that is no library."""
+    """Check a copy of the drop-in in a folder where libgraft.so is a file that is not a library."""
     copy = shutil.copy(library, folder)
     products = "libgraft-grb-products.so"
     shutil.copy(os.path.join(os.path.dirname(library), products), folder)

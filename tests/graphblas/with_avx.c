@@ -1,5 +1,5 @@
-/* The functions of the headers compiled for AVX on x86-64, where a comparison of several numbers at once may raise an
- * exception for NaN.
+/* The functions of the headers, compiled with AVX on x86-64. There, a comparison of several numbers at once may raise a
+ * floating-point exception for NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "with_avx.h"
 

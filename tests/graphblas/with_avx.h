@@ -8,7 +8,7 @@
 /** Whether this processor can run them. */
 int has_avx(void);
 
-/** The flags GRAFT_GRB_... of special values in an array of floats, or with `wide` of doubles. */
+/** The flags GRAFT_GRB_... of special values in an array of floats, or of doubles if `wide` is set. */
 int find_special(const void *array, int wide, int64_t count);
 
 #endif

@@ -53,7 +53,7 @@ static int32_t counted_send(void *self, int32_t to, int32_t tag, const void *dat
 
 /* -- one rank ----------------------------------------------------------------------------------------------------- */
 
-/* What one rank keeps of the job: input and output rows of the vertices that it owns, in the order of its graph. */
+/* What one rank keeps during the job: input and output rows of the vertices that it owns, in the order of its graph. */
 struct owned {
     struct adapting_job *job;
     graft_graph         *graph;
@@ -177,8 +177,8 @@ static const float *sent_rows(const struct owned *o, int lane)
     return o->plan->rows[lane % 2 ? GR_RECEIVE : GR_SEND].buffer;
 }
 
-/* Add range and squared norm of the rows that a pass of this lane has just sent to the sums of the test, which must
- * equal the sums that the library traces. */
+/* Add the range and the squared norm of each row that a pass of this lane has just sent to the test's own sums. They
+ * must equal the sums that the library traces. */
 static void sum_rows(struct rank *r, struct owned *o, int lane)
 {
     struct seen                *s = &o->job->seen[r->rank][lane];
@@ -200,7 +200,7 @@ static void sum_rows(struct rank *r, struct owned *o, int lane)
     }
 }
 
-/* Copy the sums on which the library has just based its widths, and begin new sums at 0. */
+/* Keep a copy of the sums from which the library has just assigned widths, and start new sums at 0. */
 static void keep_sums(struct rank *r, struct owned *o)
 {
     for (int lane = 0; lane < LANES; lane++) {
@@ -317,8 +317,8 @@ done:
     return rc;
 }
 
-/* Let one allocation of one rank fail while widths are assigned. All ranks must return the error, and a second try must
- * succeed. */
+/* Make one allocation of one rank fail while widths are assigned. All ranks must return the error, and a second
+ * assignment must succeed. */
 static int32_t starve(struct rank *r, struct owned *o)
 {
     int32_t rc;
@@ -335,7 +335,7 @@ done:
     return rc;
 }
 
-/* Compare the last forward pass of layer 0 with a pass without quantization: the squared distance, and the squared
+/* Compute the squared distance of the last forward pass of layer 0 from a pass without quantization, and the squared
  * length of the exact result. */
 static int32_t compare(struct rank *r, struct owned *o)
 {
@@ -513,7 +513,7 @@ double adapting_expected(const struct adapting_job *job, int32_t n_ranks)
     return worst;
 }
 
-/* How many rows of all lanes and ranks have this width. */
+/* The number of rows with this width, over all lanes and ranks. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits)
 {
     int64_t count = 0;

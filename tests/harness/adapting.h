@@ -16,36 +16,40 @@ struct seen {
     int64_t                 start[2][RANKS_MOST + 1];
     uint8_t                *bits[2];
     float                  *weight[2], *rows[2];
-    double                 *probed; /* [received rows] weights of the rows, measured with unit vectors */
+    double                 *probed; /* [received rows] weight of each row, measured by passes with unit vectors */
     int64_t                *vertex; /* [sent rows] global number of each vertex, in forward passes of a halo */
     struct gr_row_bits_flow flow[RANKS_MOST];
     double                  expected_error;
     graft_plan_info         info;       /* counters of the plan */
-    double                 *traced[2];  /* [sent rows] sums of ranges and of squares that the library traced */
-    double                 *summed[2];  /* [sent rows] the same sums, computed by the test since the last decision */
-    double                 *decided[2]; /* [sent rows] the sums on which the last decision was based */
+    double                 *traced[2];  /* [sent rows] for each row the sums of ranges and of squares that the library
+                                         * traced */
+    double                 *summed[2];  /* [sent rows] the same sums, computed by the test since the last assignment of
+                                         * widths */
+    double                 *decided[2]; /* [sent rows] the sums from which the library made its last assignment of
+                                         * widths */
 };
 
-/* The job: passes, an assignment of widths, and passes again, with the ways in which a test may change it. */
+/* One job: it runs passes, assigns bit widths, and runs passes again. A test may vary it by these settings. */
 struct adapting_job {
     struct spread     spread;
     int64_t           n;
-    int               adapts;      /* how many times widths are assigned */
+    int               adapts;      /* number of assignments of widths */
     int               passes;      /* passes before each assignment; 0 means one */
     int               traces;      /* whether rows change from epoch to epoch and the test sums them */
-    int               flat_epochs; /* number of epochs at the beginning in which all elements are 1 */
+    int               flat_epochs; /* number of epochs at the beginning in which all elements are 1, so that ranges are
+                                    * 0 */
     int               halo;        /* whether rows of a halo are exchanged instead of partial sums of a plan */
     int               probes;
     int32_t           starved_rank;
-    int               starves;    /* 1 + number of the allocation that fails while widths are assigned; 0 for none */
+    int               starves; /* which allocation fails while widths are assigned: its number plus 1, or 0 for none */
     int               has_failed; /* whether that allocation has failed */
-    const char       *odd[2];     /* option and value that only the last rank has, or NULL */
-    /* The cost model of the network, unless its gamma is 0; theta of a link is multiplied by 1 + sender + 2
-     * receivers. */
+    const char       *odd[2];     /* an option and its value that only the last rank sets, or NULL */
+    /* The cost model of the network, which is used unless its gamma is 0. The theta of a link is multiplied by 1 +
+     * sender + 2 * receiver. */
     struct gr_network network;
     struct seen       seen[RANKS_MOST][LANES];
     int64_t           sent;  /* payload bytes of the messages in the last epoch, without frames */
-    int64_t           grown; /* number of allocations in an epoch after the assignment */
+    int64_t           grown; /* number of allocations that the library makes in an epoch after the assignment */
     double            off;   /* relative distance of the last forward pass of layer 0 from the exact product */
 };
 
@@ -67,7 +71,7 @@ double adapting_lost(const struct adapting_job *job, int32_t n_ranks);
  *  NAN. */
 double adapting_expected(const struct adapting_job *job, int32_t n_ranks);
 
-/** How many rows of all lanes and ranks have this width. */
+/** The number of rows with this width, over all lanes and ranks. */
 int64_t adapting_count(const struct adapting_job *job, int32_t n_ranks, int bits);
 
 #endif

@@ -5,7 +5,7 @@ import subprocess
 
 C = {"gcc": ["c11", "c17", "c2x"], "clang": ["c11", "c17", "c2x"]}
 CXX = {"g++": ["c++17", "c++20"], "clang++": ["c++17", "c++20"]}
-OLDER = {"c": ["c99"], "c++": ["c++11", "c++14"]} # standards that compile the headers alone, without a host
+OLDER = {"c": ["c99"], "c++": ["c++11", "c++14"]}  # older standards, by which the headers must compile without a host
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Each rank is a thread, and only this thread calls its transport, so the counts of a rank are thread-local. */
+/* Each rank is a thread that calls its transport itself, so the counts are thread-local. */
 static _Thread_local struct counts *counts;
 static _Thread_local int            tired;
 static _Thread_local int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, graft_request **,

@@ -11,23 +11,23 @@ enum { COUNTED_LAYERS = 3, COUNTED_ITEMS = 2 * COUNTED_LAYERS };
 /** What a rank has sent since the test set this struct to 0. */
 struct counts {
     int64_t bytes[COUNTED_ITEMS][HOSTS_MOST], messages[COUNTED_ITEMS][HOSTS_MOST];
-    /* Bytes of rows that were sent unquantized because no code can encode them. */
+    /* Bytes of rows that were sent unquantized because the codec cannot encode their values. */
     int64_t spare[COUNTED_ITEMS][HOSTS_MOST];
-    /* Messages whose length differs from the length that their frame announces. */
+    /* Number of messages whose length differs from the length in their frame. */
     int     odd;
-    int     last_is_odd; /* whether the last message was one of those */
-    int     item, to;    /* layer and direction, and receiving rank, of the last message */
-    int     parts;       /* number of parts of the last message that follow its frame */
+    int     last_is_odd; /* whether the last message had a wrong length */
+    int     item, to;    /* layer and direction of the last message, and the rank that receives it */
+    int     parts;       /* number of buffers of the last message after its frame */
     int64_t said;
 };
 
-/** From now on count what this thread sends through a counting transport; NULL ends the counting. */
+/** Start to count what this thread sends through a counting transport. NULL ends the counting. */
 void counting_begin(struct counts *counts);
 
-/** Let this thread sleep for some milliseconds before it sends the rows of its next pass, as a slow rank would. */
+/** Make this thread sleep for some milliseconds before it sends the rows of its next pass, to imitate a slow rank. */
 void counting_tire(int milliseconds);
 
-/** Wrap the transport of a rank that is a thread. */
+/** Wrap the transport of a rank that is a thread, so that its messages are counted. */
 void counting_wrap(graft_transport *transport);
 
 #endif

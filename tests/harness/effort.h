@@ -13,15 +13,15 @@ static inline int effort_fewer(void)
     return text != NULL ? atoi(text) : 1;
 }
 
-/** Tests number their cases so that each bit of the number is one setting. This is the step from one case to the next:
- *  1, or 5 with GRAFT_TEST_FEWER. Every fifth number still has both values of each bit, and all three values of a
- *  setting with three. */
+/** Tests number their cases so that each bit of the number is one setting. This is the step between the numbers of two
+ * cases: 1, or 5 with GRAFT_TEST_FEWER. With step 5 each bit still has both values in some case, and each setting with
+ * three values has all three. */
 static inline int case_step(void)
 {
     return effort_fewer() > 1 ? 5 : 1;
 }
 
-/** How often a random case is repeated: `usual` times, or with GRAFT_TEST_FEWER=N an Nth of that, at least once. */
+/** The number of repetitions of a random case: `usual`, or with GRAFT_TEST_FEWER=N an Nth of that, but at least 1. */
 static inline int repeats(int usual)
 {
     const int fewer = effort_fewer();

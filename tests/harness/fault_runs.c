@@ -32,8 +32,8 @@ static void blame(struct run *run, const char *words, int32_t rank)
              run->ranks.at[rank].error.message);
 }
 
-/* Whether a rank has to notice the fault. A message that arrives twice or out of order may have no effect. A receive
- * for a notice of cancellation may stay unused, and no rank needs one that stops after its last message. */
+/* Whether a rank must report the fault. A duplicated or reordered message may have no effect. A receive for a notice of
+ * cancellation may stay unused, and a rank that stops after its last message disturbs no other rank. */
 static int must_fail(const struct run *run)
 {
     enum { END = 8 };

@@ -11,34 +11,34 @@
 
 #define RUN_TIMEOUT 1.0 /* seconds that ranks wait for each other */
 
-/** One run. Its ranks get it as their argument. */
+/** One run. Each of its ranks gets it as its argument. */
 struct run {
     struct ranks  ranks;
     struct faulty faulty;
     int32_t       n_ranks, bad_rank;
-    int64_t       calls; /* sends and receives of the bad rank in a run without faults */
-    /* Set to 1 by a body that compares results; a fault that changes none of them may then pass. */
+    int64_t       calls; /* number of sends and receives of the faulty rank in a run without a fault */
+    /* A body sets this to 1 if it compares results. Then a fault that changes no result is accepted. */
     int32_t       by_results;
     char          fault[768];
 };
 
-/** A body calls this at its end with its status. The result says whether all ranks must make one more collective call:
- *  a rank that was done before another one failed learns of the failure only in its next call. */
+/** A body calls this at its end with its status. If the result is 1, all ranks must make one more collective call,
+ * because a rank that finished before another one failed learns of the failure only in its next call. */
 int run_goes_on(struct rank *rank, int32_t rc);
 
 /** Run the bodies and check their results. An error is described in run->fault. */
 void run_one(struct run *run, int32_t (*body)(struct rank *rank));
 
-/** A run without a fault, which also counts the calls of the rank. The return value is NULL or an error in words. */
+/** Run the bodies without a fault and count the calls of the rank. The return value is NULL or an error in words. */
 const char *run_well(int32_t (*body)(struct rank *rank), int32_t n_ranks, int32_t rank, int64_t *calls);
 
-/** Runs with the fault at every `every`-th of the calls. The return value is NULL or an error in words. */
+/** Run the bodies with the fault at every `every`-th of the calls. The return value is NULL or an error in words. */
 const char *run_series(int32_t (*body)(struct rank *rank), enum fault kind, int32_t n_ranks, int32_t bad_rank,
                        int32_t every, int64_t calls);
 
-/** The checks of a body: one run without faults, and a series of runs for each kind of fault except `omitted`;
- *  FAULT_FLIP there omits all kinds that change bytes. Faults that a rank notices at once strike at every `every[0]`-th
- *  call of one rank, and those that end with a timeout at every `every[1]`-th call. */
+/** Check a body by one run without faults, and by a series of runs for each kind of fault except `omitted`. If that is
+ * FAULT_FLIP, all kinds that change bytes are omitted. Faults that a rank notices at once are made at every
+ * `every[0]`-th call of one rank, and faults that end with a timeout at every `every[1]`-th call. */
 __attribute__((unused)) static void run_faults(const char *what, int32_t (*body)(struct rank *rank), int32_t n_ranks,
                                                int32_t bad_rank, const int every[2], enum fault omitted)
 {

@@ -37,7 +37,8 @@ static void sleep_for(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Count a send or receive, and tell whether it is the one with the fault. Faults that need no request are made here. */
+/* Count a send or receive, and tell the caller whether the fault happens in it. Faults that need no request are made
+ * here. */
 static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error)
 {
     *now = f->calls++ == f->at && (is_send || f->kind < FAULT_TRUNCATE || f->kind > FAULT_REORDERED);
@@ -50,7 +51,7 @@ static int32_t begin(struct faulty *f, int is_send, int *now, graft_error *error
 
 enum { MORE = 16, POLLS = 200 };
 
-/* The bytes that are sent in place of the message. Their number goes to *bytes. */
+/* The bytes that are sent instead of the message. Their number is stored in *bytes. */
 static void *changed_copy(struct faulty *f, const void *data, uint64_t *bytes)
 {
     unsigned char *copy = calloc(*bytes + MORE, 1);
@@ -77,7 +78,7 @@ static void send_late(struct faulty *f)
         late->request = NULL;
 }
 
-/* Send the delayed or doubled message when its time has come, and test its request. */
+/* Send the delayed or duplicated message when it is due, and test its request. */
 static void poll_late(struct faulty *f)
 {
     graft_error ignored = { .size = sizeof ignored };

@@ -1,5 +1,5 @@
-/* A transport that hands its calls on to another one and makes one fault of a network or of a process, at its n-th send
- * or receive.
+/* A transport that passes its calls on to another one, and makes one fault of a network or of a process in its n-th
+ * send or receive.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FAULTY_H
 #define FAULTY_H
@@ -8,8 +8,8 @@
 
 enum fault {
     FAULT_NONE,
-    FAULT_ERROR,     /* the call fails */
-    FAULT_LATER,     /* the call succeeds, and the request fails when it is tested */
+    FAULT_ERROR,     /* the send or receive returns an error */
+    FAULT_LATER,     /* the send or receive succeeds, but its request fails when it is tested */
     FAULT_DELAY,     /* the call is slow, but faster than the deadline of the other ranks */
     FAULT_TRUNCATE,  /* only half of the bytes are sent */
     FAULT_FLIP,      /* one bit of the message is flipped */
@@ -31,9 +31,9 @@ struct faulty_late {
     void          *data;
     uint64_t       bytes;
     int32_t        to, tag;
-    int32_t        waits;   /* whether it still has to be sent */
-    int64_t        polls;   /* number of polled receives while it waits */
-    graft_request *request; /* its request after it was sent */
+    int32_t        waits;   /* whether the message still has to be sent */
+    int64_t        polls;   /* number of polled receives while the message waits */
+    graft_request *request; /* request of the message after it was sent */
 };
 
 struct faulty {
@@ -42,11 +42,11 @@ struct faulty {
     int64_t            at;      /* number of the send or receive with the fault, counted from 0 */
     double             seconds; /* length of a delay or a sleep */
     int64_t            calls;   /* number of sends and receives so far */
-    int32_t            is_hit;  /* whether the fault has happened and changed something */
+    int32_t            is_hit;  /* whether the fault has happened and changed a message */
     int32_t            is_dead;
-    int32_t            keeps; /* whether cancel() reports that the memory of the message may still be written to */
+    int32_t            keeps; /* whether cancel() reports that the buffer of the message may still be written to */
     struct faulty_late late;
-    /* A received message completes only after this number of tests; control messages complete at once. */
+    /* number of tests after which a received message completes; control messages complete at once */
     int64_t            hold;
     int64_t            tests;   /* number of tests of messages so far */
     int64_t            listens; /* number of tests of control messages so far */

@@ -12,7 +12,7 @@
 static inline int64_t files_in(const char *folder)
 {
     DIR    *list = opendir(folder);
-    int64_t count = -2; /* entries "." and ".." do not count */
+    int64_t count = -2; /* the entries "." and ".." are not counted */
 
     if (list == NULL) return -1;
     while (readdir(list) != NULL) count++;

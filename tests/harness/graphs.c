@@ -30,7 +30,7 @@ static void add_both(struct entries *entries, int64_t a, int64_t b)
     add(entries, b, a);
 }
 
-/* Draw a number below n, so that small numbers are far more likely than large ones. */
+/* Draw a number below n; small numbers are far more likely than large ones. */
 static int64_t skewed(struct sample *sample, int64_t n)
 {
     return sample_below(sample, 1 + sample_below(sample, 1 + sample_below(sample, n)));
@@ -195,7 +195,8 @@ static int64_t total_of(const struct graph *graph, int share, const int32_t *own
     return total;
 }
 
-/* Check the rows that a pair of parts would exchange: a vertex counts once if some entry of the other part needs it. */
+/* Check the number of rows that two parts would exchange. A vertex counts once if any entry of the other part needs
+ * it. */
 static const char *pair_fault(const struct graph *graph, const struct gr_partition_measure *measure,
                               const int32_t *owner, int32_t receiver, int32_t sender)
 {

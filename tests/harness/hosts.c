@@ -72,7 +72,8 @@ void host_set_all(const graft_api *api, const char *settings)
     for (char *setting; (setting = strtok_r(rest, " ", &rest)) != NULL;) host_set(api, setting);
 }
 
-/* A word of a type as a value: of "step:1..=30", whose number has a default, "step"; of "bytes:1.." "bytes:1". */
+/* Derive a value from a part of an option's type: from "step:1..=30", whose number has a default, the value "step", and
+ * from "bytes:1.." the value "bytes:1". */
 static void word_of(const char *type, size_t length, char word[32])
 {
     const char *const end = type + length;
@@ -88,8 +89,8 @@ static void word_of(const char *type, size_t length, char word[32])
     }
 }
 
-/* Texts that may be values of an option: the words of its type, followed by some numbers and names of kernels. The
- * result is how many. */
+/* Collect texts that may be values of an option: the words of its type, and then some numbers and names of kernels. The
+ * result is their number. */
 static int candidates(const graft_option *option, char (*words)[32])
 {
     static const char *const others[] = { "1", "2", "0", "0.25", "0.75", "simd", "reference" };
@@ -164,7 +165,7 @@ static void run_bodies(struct hosts *hosts)
     for (int32_t i = 0; i < hosts->n_ranks; i++) pthread_join(thread[i], NULL);
 }
 
-/* Close the transports before the contexts. After that all memory of each context must have been freed. */
+/* Close the transports before the contexts. Afterwards all memory of each context must be freed. */
 static void close_hosts(struct hosts *hosts)
 {
     for (int32_t i = 0; i < hosts->n_ranks; i++) {
@@ -257,7 +258,7 @@ static void find_range(enum slices way, int64_t n, int32_t n_ranks, int32_t rank
     }
 }
 
-/* Rows first to end - 1 of a matrix, with their own row pointers. */
+/* Rows `first` up to end - 1 of a matrix, with their own row pointers. */
 static graft_csr part_of(const graft_csr *whole, int64_t first, int64_t end, int64_t **ends)
 {
     const int64_t index = whole->index_type == GRAFT_I32 ? 4 : 8, value = whole->value_type == GRAFT_F64 ? 8 : 4;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installs a build into a temporary folder, moves it, and gives tests the programs there, in an environment that has no
-path to another Graft."""
+"""Installs a build into a temporary folder and moves that folder. Tests get the programs in it and an environment
+without a path to any other Graft."""
 import contextlib
 import json
 import os
@@ -15,7 +15,7 @@ TIMEOUT = 900
 
 
 def run(*command, cwd=None, **variables):
-    """The environment of this process without variables that lead to another Graft."""
+    """Run a command without the environment variables that lead to another Graft."""
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("GRAFT_") and key not in ("LD_LIBRARY_PATH", "PYTHONPATH")}
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -39,7 +39,7 @@ def option(build, name):
 
 @contextlib.contextmanager
 def kept_log(build):
-    """Install, and restore the log of the last installation, which belongs to the user."""
+    """Restore the log of the last installation afterwards, because it belongs to the user."""
     log = os.path.join(build, "meson-logs", "install-log.txt")
     kept = open(log, "rb").read() if os.path.exists(log) else None
     try:
@@ -53,7 +53,8 @@ def kept_log(build):
 
 
 def paths(build, tree):
-    """The variables by which a user finds the programs, the pkg-config file and the Python package of a tree."""
+    """The environment variables by which a user finds the programs, the pkg-config file and the Python package of an
+    installed tree."""
     lib = os.path.join(tree, option(build, "libdir"))
     return {"PATH": f"{tree}/bin:{os.environ['PATH']}", "PKG_CONFIG_PATH": f"{lib}/pkgconfig",
             "PYTHONPATH": f"{lib}/graft/python"}

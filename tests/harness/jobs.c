@@ -54,7 +54,7 @@ static const void *table(const struct job_run *run, const char *id)
     return graft_interface(run->host.api, id, 0);
 }
 
-/* Set an option on this rank, and agree with the others on whether all ranks could. */
+/* Set an option on this rank. All ranks then agree whether all of them could set it. */
 static int32_t set_text(struct job_run *run, const char *key, const char *value)
 {
     const graft_group_api *t = table(run, GRAFT_GROUP_ID);
@@ -63,8 +63,8 @@ static int32_t set_text(struct job_run *run, const char *key, const char *value)
     return t->agree(run->group, rc, &run->host.error);
 }
 
-/* The collective calls that a host makes itself: broadcast, sum, maximum, gather. At the end one call fails on the last
- * rank, and all ranks must learn of it. */
+/* The collective calls that a host makes for its own purposes: broadcast, sum, maximum, gather. At the end one call
+ * fails on the last rank, and all ranks must report this. */
 static int32_t job_of_calls(struct job_run *run)
 {
     const graft_group_api *t = table(run, GRAFT_GROUP_ID);
@@ -114,7 +114,7 @@ static int32_t job_graph(struct job_run *run, struct host_slice *slice, graft_gr
     return h->graphs->create(h->api->context, &h->transport, &slice->slice, graph, &h->error);
 }
 
-/* Make a graph, with owners from a file if the job has that option, and move rows to their owners and back. */
+/* Make a graph, whose owners come from a file if the job has that option, and move rows to their owners and back. */
 static int32_t job_of_graph(struct job_run *run)
 {
     struct host         *h = &run->host;
@@ -203,7 +203,8 @@ done:
     return rc;
 }
 
-/* Make forward and transposed passes of a plan in two epochs. With adaptive widths the plan assigns them in between. */
+/* Make forward and transposed passes of a plan in two epochs. With adaptive widths the plan assigns new widths between
+ * the epochs. */
 static int32_t job_of_passes(struct job_run *run)
 {
     const graft_aggregate_api *aggregate = table(run, GRAFT_AGGREGATE_ID);
@@ -290,7 +291,7 @@ done:
     return rc;
 }
 
-/* Let rank 0 save a model, and tell all ranks whether it could. */
+/* Let rank 0 save a model, and let all ranks know whether it could. */
 static int32_t save_model(struct job_run *run, const graft_model_api *models, graft_trainer *trainer, const char *path)
 {
     const graft_group_api *t = table(run, GRAFT_GROUP_ID);
@@ -351,7 +352,7 @@ done:
     return rc;
 }
 
-/* Make a mesh with ghosts and one with shared nodes, and hash what create() found out about each. */
+/* Make a mesh with ghosts and one with shared nodes, and add to the digest what create() has found in each. */
 static int32_t job_of_mesh(struct job_run *run)
 {
     const graft_mesh_api *meshes = table(run, GRAFT_MESH_ID);

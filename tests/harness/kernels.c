@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Ask explain() about the smallest product. The first line of its text names the kernel that would run, further lines
- * say why others cannot. */
+/* Ask explain() about the smallest product. The first line of its text names the kernel that would run, and further
+ * lines say why other kernels cannot. */
 static void explain_smallest(const graft_api *api, char *text, uint64_t capacity)
 {
     static int64_t       row_ptr[] = { 0, 1 };

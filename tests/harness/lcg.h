@@ -1,4 +1,4 @@
-/* A linear congruential generator, for tests to which the quality of random numbers does not matter.
+/* A linear congruential generator, for tests that need no random numbers of good quality.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LCG_H
 #define LCG_H

@@ -16,7 +16,7 @@ int32_t test_mesh_node(const struct test_mesh *mesh, int64_t id)
 
 static int64_t find_mesh_edge(const struct test_mesh *mesh, struct mesh_edge pair)
 {
-    int64_t low = 0, high = mesh->n_edges; /* binary search for the first edge to this target */
+    int64_t low = 0, high = mesh->n_edges; /* binary search for the first edge with this target */
 
     while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -147,7 +147,7 @@ static void put_row_of(const struct mesh_part *part, void *array, int64_t at, in
     else ((int32_t *)array)[at] = row + part->args.index_base;
 }
 
-/* Append the edges of a cell to the edge list that the host gives in place of cells. */
+/* Append the edges of a cell to the edge list that the host passes instead of cells. */
 static void add_edges(struct mesh_part *part, const struct mesh_cell *cell, const int32_t *row_of)
 {
     struct mesh_edge edges[24];

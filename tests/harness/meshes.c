@@ -10,7 +10,7 @@
 
 const char *const mesh_shape_name[SHAPES] = { "lines", "triangles", "quads", "tetrahedra", "hexahedra", "mixed cells" };
 
-/* For each type of cell its edges, as pairs of corners. */
+/* The edges of each type of cell, as pairs of corners. */
 static const struct {
     uint8_t type, count, pair[12][2];
 } tables[] = {
@@ -53,10 +53,10 @@ int test_mesh_cell_edges(const struct mesh_cell *cell, struct mesh_edge *edges)
     return count;
 }
 
-/* A regular grid whose nodes are displaced a little. */
+/* A regular grid whose nodes are displaced slightly. */
 struct grid {
     struct test_mesh *mesh;
-    int               side, n[3]; /* cells per direction, and distinct nodes per direction */
+    int               side, n[3]; /* number of cells in each direction, and of distinct nodes in each direction */
 };
 
 static int32_t grid_node(const struct grid *g, const int *at)
@@ -96,7 +96,7 @@ static void add_cell(struct test_mesh *mesh, uint8_t type, const struct mesh_cel
     }
 }
 
-/* Cut a box into cells: tetrahedra by the subdivision of Kuhn; for mixed cells the type alternates. */
+/* Divide a box into cells. Tetrahedra follow the subdivision of Kuhn; in a mixed mesh the types of cells alternate. */
 static void cut_box(struct test_mesh *mesh, const struct mesh_cell *box, int turn)
 {
     static const int all[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -120,7 +120,7 @@ static void cut_box(struct test_mesh *mesh, const struct mesh_cell *box, int tur
         for (int k = 0; k < 3; k++) add_cell(mesh, GRAFT_CELL_PYRAMID, box, pyramid[k], 5);
 }
 
-static const int64_t *id_of_source; /* argument of compare_edges(), for one mesh at a time */
+static const int64_t *id_of_source; /* argument of compare_edges(), which sorts one mesh at a time */
 
 static int compare_edges(const void *left, const void *right)
 {

@@ -1,5 +1,5 @@
 /* Meshes for tests: grids of lines, triangles, quadrilaterals, tetrahedra, hexahedra and mixed cells, whose nodes have
- * ids in random order. The edges between nodes come from tables and a sort that share no code with the library.
+ * ids in random order. The edges are found by means of tables and a sort that share no code with the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESHES_H
 #define MESHES_H
@@ -18,25 +18,25 @@ struct mesh_cell {
     double  x[MESH_CORNERS][3]; /* positions of the corners; in a periodic mesh a node has several images */
 };
 
-/** A directed edge between nodes. It counts once, even if several cells have it. */
+/** A directed edge between nodes. It is counted once, even if several cells have it. */
 struct mesh_edge {
     int32_t target, source;
 };
 
-/** A whole mesh, before it is cut into the parts of ranks. */
+/** A whole mesh, before it is divided into the parts of ranks. */
 struct test_mesh {
     enum mesh_shape   shape;
     int32_t           dim;
     double            period[3];
     int64_t           n_nodes, n_cells, n_edges;
     int64_t          *id;   /* [n_nodes] id of each node */
-    double           *x;    /* [n_nodes x dim] position of one image of each node */
+    double           *x;    /* [n_nodes x dim] position of each node; of a periodic node the position of one image */
     struct mesh_cell *cell; /* [n_cells] */
     struct mesh_edge *edge; /* [n_edges] sorted by target, then by the id of the source */
 };
 
-/** Make a mesh. `side` is the number of cells per direction. `periodic` joins the ends of the first direction and needs
- *  a `side` of at least 3. Ids are below `top`. */
+/** Make a mesh. `side` is the number of cells in each direction. `periodic` identifies the two ends of the first
+ * direction, and then `side` must be at least 3. Ids are below `top`. */
 void test_mesh_init(struct test_mesh *mesh, struct sample *sample, enum mesh_shape shape, int side, int periodic,
                     int64_t top);
 void test_mesh_fini(struct test_mesh *mesh);

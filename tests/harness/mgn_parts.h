@@ -8,16 +8,16 @@
 
 enum { NODES = 61, MOST = 12 };
 
-/* What all ranks share: the mesh, the ways to divide it, and the results of one rank for comparison. */
+/* The data that all ranks share: the mesh, the way to divide it, and the results of one rank for comparison. */
 struct world {
-    struct mgn_scene scene; /* the whole mesh, on one rank */
+    struct mgn_scene scene; /* the scene with the whole mesh on one rank */
     graft_mesh_kind  kind;
-    int              in_blocks; /* whether ranks have blocks of nodes; otherwise a hash deals them out */
+    int              in_blocks; /* whether ranks have blocks of consecutive nodes; otherwise a hash assigns the nodes */
     const char      *codec;     /* value of option halo.codec; NULL for unquantized messages */
-    const char      *module;    /* dense module as a name or a file; NULL for the reference */
+    const char      *module;    /* name or file of the dense module; NULL for the reference */
     int              exact;
-    int64_t          fail_at;                 /* number of the allocation of the network that fails on fail_rank */
-    double          *output, *gradient, loss; /* results of one rank */
+    int64_t          fail_at;                 /* which allocation of the network fails on fail_rank */
+    double          *output, *gradient, loss; /* results on one rank */
     double           found[RANKS_MOST][NODES * 4], *gradients[RANKS_MOST], losses[RANKS_MOST];
     int64_t          bytes_sent[RANKS_MOST];
     int              loops_multiply[RANKS_MOST]; /* whether plain loops computed the dense products of each rank */
@@ -27,10 +27,10 @@ struct world {
 struct rank_part {
     struct world  *world;
     graft_mesh     mesh;
-    int32_t        global[NODES]; /* numbers of its nodes in the whole mesh */
+    int32_t        global[NODES]; /* number of each of its nodes in the whole mesh */
     /* For each rank the local numbers of all nodes; -1 if the rank does not have the node. */
     int32_t        local[RANKS_MOST][NODES];
-    int32_t        edge[NODES * (9 + MOST)]; /* for each edge of the rank its number in the whole mesh */
+    int32_t        edge[NODES * (9 + MOST)]; /* number of each of its edges in the whole mesh */
     double         node_weight[NODES];
     void          *nodes, *edges;
     struct gr_mgn *mgn;

@@ -17,11 +17,11 @@ struct mgn_scene {
     /* Weight of each edge: 1 over the number of ranks that have it; NULL if all weights are 1. */
     double             *edge_weight;
     struct gr_mgn_shape shape;
-    /* Weights of the network, features of nodes and of edges, in double. */
+    /* weights of the network, features of nodes and features of edges, as doubles */
     double             *weights, *nodes, *edges;
-    void               *own_weights, *own_nodes, *own_edges; /* the same in the element type of the network */
-    graft_dtype         dtype;
-    struct gr_mgn      *mgn;
+    void          *own_weights, *own_nodes, *own_edges; /* the same three arrays in the element type of the network */
+    graft_dtype    dtype;
+    struct gr_mgn *mgn;
 };
 
 static inline double mgn_scene_number(uint32_t *state)
@@ -54,7 +54,8 @@ static inline double mgn_scene_element(const void *x, int64_t i, graft_dtype dty
     return dtype == GRAFT_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-/* Make the edges to each node. Some nodes have none, and one node has `most`. The sources of a node ascend. */
+/* Make the incoming edges of each node. Some nodes have none, and one node has `most`. The sources of each node are in
+ * ascending order. */
 static inline void mgn_scene_make_mesh(graft_mesh *mesh, int64_t n, int64_t most, int has_ranks, uint32_t *state)
 {
     int32_t *place;
@@ -157,7 +158,8 @@ static inline int32_t mgn_scene_forward(struct mgn_scene *s, int threads, void *
     return rc < 0 ? rc : gr_mgn_forward_end(s->mgn, GRAFT_OK, output, team, error);
 }
 
-/* The loss of these tests: the sum over all outputs of factor * output + output^2 / 2, whose gradient is known. */
+/* The loss of these tests is the sum of factor * output + output^2 / 2 over all outputs; its gradient is known in
+ * closed form. */
 struct mgn_scene_loss {
     const struct mgn_scene *scene;
     double                  value;

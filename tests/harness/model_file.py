@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes files of models by their description in graft_model.h alone, as another program would."""
+"""Reads and writes model files by the description in graft_model.h alone, as another program would."""
 import json
 import struct
 
@@ -30,7 +30,7 @@ def compact(value):
 
 
 def unseal(header):
-    """Remove the checksums, as a program does that changes weights or texts and does not know them."""
+    """Remove the checksums, like a program that changes weights or texts and does not know about checksums."""
     for key in ("crc32c", "crc32c.header"):
         header.get("__metadata__", {}).pop(key, None)
     return header

@@ -147,7 +147,7 @@ const char *network_run(struct network_case *what, const struct test_mesh *mesh,
     mesh_cut_init(&what->cut, mesh, &sample, n_ranks, how);
     hosts_run(&hosts, n_ranks, list, body, what);
     mesh_cut_fini(&what->cut);
-    /* Networks of a test that ended early are still allocated here. */
+    /* Tests that ended early have left their networks allocated. */
     for (int32_t r = 0; r < n_ranks; r++)
         if (hosts.at[r].rc != GRAFT_OK && hosts.at[r].rc != GRAFT_ERR_PEER) return hosts.at[r].error.message;
     return hosts_fault(&hosts);

@@ -12,17 +12,17 @@ enum { NETWORK_IN = 3, NETWORK_OUT = 2, NETWORK_CONSTANT = 1 };
 
 struct network_rank;
 
-/** What all ranks share. */
+/** The data that all ranks share. */
 struct network_case {
     struct mesh_cut cut;
     graft_predicts  predicts;
-    /* Nodes at the lower end of the first direction are fixed by a boundary condition, and nodes have different loss
-     * weights. */
+    /* Whether a boundary condition fixes the nodes at the lower end of the first direction. Then nodes have different
+     * loss weights. */
     int             has_boundary;
     graft_dtype     dtype;      /* element type of the arrays of the host */
-    int             by_columns; /* arrays are stored component by component */
+    int             by_columns; /* whether the host's arrays are stored component by component */
 
-    int32_t (*test)(struct host *host, struct network_rank *n); /* body of network_test() */
+    int32_t (*test)(struct host *host, struct network_rank *n); /* the test, which network_test() calls on each rank */
     void *arg;
 };
 
@@ -40,44 +40,45 @@ struct network_rank {
     double                    *loss_weight;
 };
 
-/** The value of column j at node v of the whole mesh at a time. */
+/** The value of column j at node v of the whole mesh at this time. */
 double network_value(const struct test_mesh *mesh, int64_t v, int64_t j, double time);
 int    network_is_free(const struct network_case *what, int64_t v);
-/** Whether an inference writes the row. It does not write rows of ghosts, or of boundary nodes of predicted values. */
+/** Whether an inference writes this row. It does not write rows of ghosts, nor predicted values of boundary nodes. */
 int    network_is_written(const struct network_rank *n, int64_t row);
 
-/** An array of the host with `columns` columns and the rows of the part. The caller frees field.data. */
+/** Allocate an array of the host with `columns` columns and the rows of the part. The caller frees field.data. */
 graft_field network_field(const struct network_rank *n, int64_t columns);
-/** The same array with the values at a time. Rows of ghosts are NaN, because the library must not read them. */
+/** Allocate the same array and fill it with the values at this time. Rows of ghosts are NaN, because the library must
+ * not read them. */
 graft_field network_state(const struct network_rank *n, int64_t columns, double time);
 double      network_field_at(const graft_field *field, int64_t row, int64_t column);
 void        network_field_put(const graft_field *field, int64_t row, int64_t column, double value);
 /** Whether the host of this rank provides the values of a row. */
 int         network_has_row(const struct network_rank *n, int32_t rank, int64_t row);
 
-/** Make the mesh and the network of a rank. network_rank_fini() is due in any case. Collective. */
+/** Make the mesh and the network of a rank. The caller calls network_rank_fini() even after a failure. Collective. */
 int32_t network_rank_init(struct host *host, const struct network_case *what, struct network_rank *n);
 void    network_rank_fini(struct network_rank *n);
 
-/** Cut a mesh for the ranks, and run a body on each, with options separated by blanks. The return value is NULL or an
- *  error in words. */
+/** Divide a mesh among the ranks, and run a body on each of them. Options are separated by blanks. The return value is
+ * NULL or an error in words. */
 const char *network_run(struct network_case *what, const struct test_mesh *mesh, int32_t n_ranks, int how,
                         const char *settings, int32_t (*body)(struct host *host));
-/** The same with what->test() on the network of each rank, as one check of the test program. */
+/** Do the same with what->test() on the network of each rank, as one check of the test program. */
 void network_test(struct network_case *what, const struct test_mesh *mesh, int32_t n_ranks, int how, const char *name,
                   const char *settings, int32_t (*test)(struct host *host, struct network_rank *n));
 
-/** One training step from the values at one time to those at another. */
+/** Train one step from the values at one time to the values at another time. */
 int32_t network_train(struct host *host, struct network_rank *n, double from, double to, graft_network_step *step);
 
-/** Copy a state item as doubles. The result is the number of elements, 0 if there is no such item. */
+/** Copy a state item and convert it to doubles. The result is the number of elements, or 0 if there is no such item. */
 int64_t  network_pull(const struct network_rank *n, const char *name, double *to);
 /** Copy all items whose names begin with a prefix, one after the other; "" copies all weights. */
 int64_t  network_pull_all(const struct network_rank *n, const char *prefix, double *to);
 /** A hash of all state items except gradients. */
 uint64_t network_digest(const struct network_rank *n);
 
-/** Note an error of this rank in words. The result is GRAFT_ERR_FORMAT. */
+/** Record an error of this rank in words. The result is GRAFT_ERR_FORMAT. */
 int32_t network_blame(struct host *host, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Unless the condition holds, end the body of the rank with an error that names the line. */

@@ -1,5 +1,5 @@
-/* A partitioning program in place of graft-metis. Variable GRAFT_TEST_BEHAVIOUR names the way in which it misbehaves: a
- * wrong answer, a crash, a hang, or too much output.
+/* A partitioning program that takes the place of graft-metis. Variable GRAFT_TEST_BEHAVIOUR selects how it misbehaves:
+ * a wrong answer, a crash, a hang, or too much output.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "draft/graft_partitioner.h"
 
@@ -34,7 +34,7 @@ static void write_all(const void *from, size_t bytes)
     }
 }
 
-/* Whether files are open that a child should not inherit: those above standard error, except for the guard. */
+/* Whether this process has inherited files that it should not have: all above standard error, except for the guard. */
 static int inherited_files(void)
 {
     DIR           *list = opendir("/proc/self/fd");

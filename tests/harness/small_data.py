@@ -17,8 +17,8 @@ def write_npy(path, descr, code, shape, values):
 
 
 def make_dataset(folder, with_split=True):
-    """Make three communities. The features of one vertex tell little about its class, those of all its neighbours
-    together tell much, so that a GNN learns more than a perceptron."""
+    """Make a graph of three communities. The features of one vertex say little about its class, but those of all its
+    neighbours together say much. A GNN therefore learns more than a multilayer perceptron."""
     rng = random.Random(5)
     labels = [v % N_CLASSES for v in range(N)]
     edges = set()

@@ -25,7 +25,7 @@ def read(root, path):
 
 
 def blank_out(text, literals=True):
-    """Replace every comment, and on request every literal, by blanks, so that lines and columns stay."""
+    """Replace every comment, and on request every literal, by blanks, so that line and column numbers stay the same."""
     def blank(match):
         if not literals and match.group()[0] in "\"'":
             return match.group()

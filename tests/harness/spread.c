@@ -28,7 +28,7 @@ void spread_slice(enum slicing slicing, int64_t n, int32_t n_ranks, int32_t rank
     case SLICE_EVEN: *first = n * rank / n_ranks, *end = n * (rank + 1) / n_ranks; break;
     case SLICE_FIRST: *first = rank == 0 ? 0 : n, *end = n; break;
     case SLICE_LAST: *first = 0, *end = rank == n_ranks - 1 ? n : 0; break;
-    default: /* every rank with an odd number has edges; a single rank has all */
+    default: /* every rank with an odd number has edges; if there is only one rank, it has all of them */
         *first = odd > 0 ? n * (rank / 2) / odd : 0;
         *end = odd == 0 ? n : rank % 2 == 1 ? n * (rank / 2 + 1) / odd : *first;
         if (*first > n) *first = *end = n;
@@ -89,10 +89,10 @@ static graft_dense dense(const struct spread *s, void *data, int64_t rows, int64
 struct owned {
     int64_t   n, first, element;
     char     *x, *out, *scale;
-    uint16_t *half; /* x as bfloat16, or NULL */
+    uint16_t *half; /* x in bfloat16, or NULL */
 };
 
-/* Store the upper halves of floats, whose lower halves are 0, so that nothing is rounded. */
+/* Store floats as bfloat16. Their lower halves are 0, so nothing is rounded. */
 static void spread_halve(struct rank *r, const struct spread *s, struct owned *o)
 {
     const int64_t count = o->n * s->x_width;
@@ -115,7 +115,7 @@ static int32_t spread_redistribute(struct rank *r, graft_graph *graph, int32_t d
     return gr_interface_graph.redistribute(graph, &args, &r->error);
 }
 
-/* Wait until all ranks have begun the pass, and call progress() until all messages have arrived. end() then does not
+/* Wait until all ranks have begun the pass, and call progress() until all messages have arrived. Then end() need not
  * wait. */
 static int32_t spread_progress(struct rank *r, graft_graph *graph, graft_plan *plan)
 {
@@ -131,7 +131,7 @@ done:
     return rc;
 }
 
-/* The seconds for which the plan has waited for messages so far. */
+/* The time in seconds that the plan has spent waiting for messages up to now. */
 static double spread_waited(const struct rank *r, const graft_plan *plan)
 {
     graft_plan_info info = GRAFT_INIT(graft_plan_info);
@@ -225,7 +225,7 @@ done:
     return rc;
 }
 
-/* After a plan failed on a rank without memory, make a second plan with the same ranks, and a pass. */
+/* After a plan failed because a rank had no memory, make a second plan on the same ranks, and one pass. */
 static void make_again(struct rank *r, const struct spread *s, graft_graph *graph, const graft_plan_args *args,
                        struct owned *o)
 {
@@ -264,7 +264,7 @@ int32_t spread_body(struct rank *r)
     args.flags = s->forward_only ? 0 : GRAFT_PLAN_TRANSPOSED;
     args.width = s->reserved;
     args.dtype = s->dtype;
-    args.layers = 4; /* as in the other passes */
+    args.layers = 4; /* the number of layers, which is the same in the other passes */
     rc = spread_plan(r, s, graph, &args, &plan);
     if (rc == GRAFT_ERR_NOMEM && s->starved) make_again(r, s, graph, &args, &o);
     TRY(rc);
@@ -280,7 +280,7 @@ done:
     free(o.half);
     free(o.out);
     free(o.scale);
-    if (r->rank % 2 == 0) { /* an order other than that of the rows */
+    if (r->rank % 2 == 0) { /* a list of rows that are not in ascending order */
         gr_interface_graph.destroy(graph);
         gr_interface_aggregate.destroy(plan);
     } else {
@@ -290,8 +290,8 @@ done:
     return rc;
 }
 
-/* Whether a rank ran out of memory for the very last message. The others had sent theirs and were done, and learn of
- * the failure in their next call. */
+/* Whether a rank failed to allocate memory for its very last message. The other ranks had already finished, and learn
+ * of the failure in their next call. */
 static int is_too_late(const struct rank *r, const struct rank *other)
 {
     return r->rc == GRAFT_ERR_PEER && other->rc == GRAFT_OK && strstr(r->error.message, "'a message'") != NULL;

@@ -1,4 +1,4 @@
-/* State items of trainers and models, and copies of whole states, which tests compare bitwise.
+/* State items of trainers and models, and copies of whole states that tests compare bitwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_STATE_ITEMS_H
 #define TEST_STATE_ITEMS_H
@@ -43,12 +43,12 @@ void              kept_state_take(struct kept_state *kept, const graft_train_api
 void              kept_state_free(struct kept_state *kept);
 /** The item with this name, or NULL. */
 graft_state_item *kept_state_find(struct kept_state *kept, const char *name);
-/** Set all items in a trainer, except those whose names begin with `without` if that is not NULL. The result is the
- *  status of the first item that is refused. */
+/** Set all items in a trainer. Items whose names begin with `without` are left out, unless it is NULL. The result is
+ * the status of the first item that is refused. */
 int32_t           kept_state_set(const struct kept_state *kept, const char *without, const graft_train_api *train,
                                  graft_trainer *trainer, graft_error *error);
-/** Whether two states are bitwise identical, except for items whose names begin with `without` if that is not NULL. The
- *  first item that differs is printed. */
+/** Whether two states are bitwise identical. Items whose names begin with `without` are not compared, unless it is
+ * NULL. The first item that differs is printed. */
 int               same_kept_state(const struct kept_state *a, const struct kept_state *b, const char *without);
 
 #endif

@@ -1,5 +1,5 @@
-/* A host whose allocator checks the library: memory that is freed was allocated, nothing is written outside of a block,
- * and all blocks are freed in the end. New memory is filled with 0xA5, and any allocation can be made to fail.
+/* A host whose allocator checks the library: only allocated memory is freed, nothing is written outside of a block, and
+ * all blocks are freed in the end. New memory is filled with 0xA5, and any allocation can be made to fail.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef STRICT_HOST_H
 #define STRICT_HOST_H
@@ -15,12 +15,12 @@ enum { STRICT_GUARD = 64 };
 struct strict_host {
     graft_host  table;
     int64_t     live_bytes, live_blocks, calls;
-    int64_t     most_bytes; /* largest value of live_bytes */
-    int64_t     fail_at;    /* number of the call that fails; -1 for none */
-    int         fail_on;    /* whether all later calls fail too */
+    int64_t     most_bytes; /* largest number of live bytes so far */
+    int64_t     fail_at;    /* number of the allocation that fails; -1 for none */
+    int         fail_on;    /* whether all allocations after that one fail too */
     int64_t     failed;
     int64_t     log_lines;
-    const char *fault; /* first misuse of the allocator or of the log, in words */
+    const char *fault; /* sentence about the first misuse of the allocator or of the log */
 };
 
 /* Header in front of each block. */
@@ -108,7 +108,7 @@ __attribute__((unused)) static void strict_host_init(struct strict_host *host)
     host->table.deallocate = strict_deallocate;
 }
 
-/** Let the k-th allocation from now on fail, and with `on` all later ones too. A negative k ends this. */
+/** Make the k-th allocation from now on fail; with `on` all later ones fail too. A negative k ends this. */
 __attribute__((unused)) static void strict_host_fail(struct strict_host *host, int64_t k, int on)
 {
     host->fail_at = k < 0 ? -1 : __atomic_load_n(&host->calls, __ATOMIC_RELAXED) + k;

@@ -1,5 +1,5 @@
-/* The Test Anything Protocol as far as tests need it. A failed check prints a line "not ok", the program goes on, and
- * it exits with 0 so that the runner reads all lines. Any other exit is a crash.
+/* The Test Anything Protocol, as far as tests need it. A failed check prints a line "not ok", and the program goes on.
+ * It exits with 0, so that the runner reads all lines; any other exit status means a crash.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TAP_H
 #define TAP_H
@@ -60,13 +60,13 @@ __attribute__((format(printf, 3, 4), unused)) static int ok_or(int condition, co
     return condition;
 }
 
-/** Print one check whose error is given in words; NULL means that it passed. */
+/** Print one check that passed if the error is NULL; otherwise the error is a reason in words. */
 __attribute__((unused)) static int ok_fault(const char *name, const char *fault)
 {
     return ok_or(fault == NULL, fault, "%s", name);
 }
 
-/** Print `count` checks that cannot be made here, with the reason. */
+/** Print that `count` checks cannot be made here, and the reason. */
 __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const char *format, ...)
 {
     char    reason[512];
@@ -79,8 +79,8 @@ __attribute__((format(printf, 2, 3), unused)) static void skip(int count, const 
     fflush(stdout);
 }
 
-/** Print the plan, at the end of main(), which returns the result. With variable GRAFT_TEST_EXIT failed checks show in
- *  the exit status. */
+/** Print the plan; main() returns the result of this call at its end. With variable GRAFT_TEST_EXIT failed checks
+ * change the exit status. */
 __attribute__((unused)) static int done(void)
 {
     printf("1..%d\n", tap_count);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Test Anything Protocol for checks in Python, as tap.h is for checks in C."""
+"""The Test Anything Protocol for checks in Python; tap.h does the same for checks in C."""
 import sys
 
 _count = 0
 
 
 def ok(condition, name, *details):
-    """Print one check. The details, which may be long, are shown when it fails."""
+    """Print one check. If it fails, the details, which may be long, are printed too."""
     global _count
     _count += 1
     print(f"{'ok' if condition else 'not ok'} {_count} - {name}")

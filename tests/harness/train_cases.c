@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const double TOLERANCE = 1e-4;
-/* Tolerance with model.type=bf16. A sum in another order may be rounded to a neighbouring bfloat16, which is 2^-8
- * apart. */
+/* Tolerance with model.type=bf16. Sums in different orders may be rounded to neighbouring bfloat16 numbers, whose
+ * relative distance is 2^-8. */
 static const double ROUNDED_TOLERANCE = 1e-3;
 
 /* Copy all weights of a trainer, one after the other. */
@@ -68,7 +68,7 @@ int32_t train_job_body(struct host *host)
     host_slice_init(&s, &job->set.dataset, job->way, host->rank, host->n_ranks);
     rc = host->graphs->create(host->api->context, &host->transport, &s.slice, &graph, &host->error);
     s.dataset.over = graph;
-    if (s.first == s.end && host->rank % 2 == 0) { /* a rank without rows may pass null arrays */
+    if (s.first == s.end && host->rank % 2 == 0) { /* a rank without rows may pass NULL as arrays */
         s.dataset.labels = NULL;
         s.dataset.targets = s.dataset.split = NULL;
     }
@@ -115,8 +115,8 @@ double train_off(double a, double b)
     return a == b ? 0 : fabs(a - b) / fabs(b);
 }
 
-/* The largest relative distance between the results of the ranks and those of one process. A NaN is never smaller than
- * a tolerance. */
+/* The largest relative distance between the results of the ranks and those of one process. It is NaN if a result is
+ * NaN, so that it is not below any tolerance. */
 double train_worst_of(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -131,8 +131,8 @@ double train_worst_of(const struct job *job)
     return fmax(worst, train_off(a->metrics.test_loss, b->metrics.test_loss));
 }
 
-/* Classes must be those of the largest logits, and accuracies must equal those of one process, except for a vertex
- * whose two largest logits are nearly equal. */
+/* Check the predicted classes, which must be those of the largest logits, and the accuracies, which must equal those of
+ * one process, except for a vertex whose two largest logits are nearly equal. */
 static const char *check_classes(const struct job *job)
 {
     const struct outcome *a = &job->at[0], *b = &job->one;
@@ -165,15 +165,15 @@ static const char *train_ranks_check_bits(const struct job *job, int32_t n_ranks
     return NULL;
 }
 
-/* Replace the edges of every fourth vertex by loops, as many as it had edges. Other vertices that gathered from it
- * gather from the vertex before it. */
+/* Replace the edges of every fourth vertex by the same number of loops. Vertices that gathered from such a vertex
+ * gather from the vertex before it instead. */
 static int32_t without_lone(int64_t v, int32_t column)
 {
     if (v % 4 == 1) return (int32_t)v;
     return column % 4 == 1 ? column - 1 : column;
 }
 
-/* Reduce the training vertices, and repeat the first entry of every third row that has at least two. */
+/* Reduce the number of training vertices. Repeat the first entry of every third row that has at least two entries. */
 static void change(struct job *job, const struct shape *shape)
 {
     const graft_csr *graph = &job->set.graph.csr;
@@ -244,10 +244,10 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "dropout=0.2 edge_features=array attention_input=relu recompute=yes", { 300, REPEATS } },
 };
 
-/* SGD in place of Adam, which would turn gradients that are 0 up to rounding into steps of full length. */
+/* SGD is used instead of Adam, because Adam turns gradients that are 0 except for rounding errors into full steps. */
 #define SGD "optimizer=sgd:0.5 lr=0.05"
 
-/* Cases in which the library changes the graph first, or in which there are few training vertices. */
+/* Cases in which the library first changes the graph, or in which there are few training vertices. */
 const struct setup train_prepared[TRAIN_PREPARED] = {
     { "symmetrize=yes dropout=0.3 edge_features=values " SGD, { 300, WEIGHTED | REPEATS } },
     { "symmetrize=yes order=rcm self_loops=yes row_masks=no input_dropout=0.2 " SGD, { 211, SEVERAL } },
@@ -280,11 +280,11 @@ void train_settings_init(struct settings *s, const char *model, const char *part
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
              "model=%s partition=%s halo.cover=%s %s %s",
              EPOCHS, model, partition, cover, train_shared, more);
-    /* Adam would turn gradients that are 0 up to rounding into steps of full length. Such are the gradients of the
-     * target vectors of gat when all scores of a row have one sign, and those of nearly dead units of gin. */
+    /* Adam turns gradients that are 0 except for rounding errors into full steps. The target vectors of gat have such
+     * gradients if all scores of a row have one sign, and so have nearly dead units of gin. */
     if (strcmp(model, "gat") == 0 || strcmp(model, "gin") == 0)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " optimizer=sgd lr=0.05");
-    /* BatchNorm divides by the deviation of these units and so multiplies their rounding errors. */
+    /* BatchNorm divides by the standard deviation of these units, which multiplies their rounding errors. */
     if (strcmp(model, "gin") == 0 && strstr(more, "norm=batch") != NULL)
         snprintf(s->text + strlen(s->text), sizeof s->text - strlen(s->text), " lr=0.001");
     while (count + 1 < HOST_SETTINGS && (word = strtok_r(rest, " ", &rest)) != NULL) s->at[count++] = word;
@@ -334,7 +334,7 @@ void train_test_case(int number, const char *model, int32_t n_ranks, const struc
     free(job);
 }
 
-/* Try every model with every data set, each on two or three of the five numbers of ranks. */
+/* Check every model with every data set, each on two or three of the five numbers of ranks. */
 void train_test_all(const char *const *models, int n_models, const struct setup *setup, int n, const int32_t *ranks)
 {
     int number = 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of graft-train share: the program, which is their first argument, a small data set, and a temporary folder
-that is removed at the end."""
+"""What tests of graft-train share: the program, which is their first argument, a small data set, and a temporary
+folder that is removed at the end."""
 import atexit
 import json
 import os
@@ -37,8 +37,8 @@ def run(*args, env=None, **options):
 
 
 def refused(name, result, code, *words):
-    """Check that graft-train ended with exit status `code` after one line "graft-train: ..." that has all of the words.
-    Warnings may come before it, for example of a library without BLAS."""
+    """Check that graft-train ended with exit status `code` and printed a line "graft-train: ..." that contains all
+    of the words. Warnings may precede that line, for example about a library without BLAS."""
     lines = [line for line in result.stderr.splitlines() if not line.startswith("graft-train: warning: ")]
     fine = result.returncode == code and len(lines) == 1 and lines[0].startswith("graft-train: ")
     fine = fine and all(word in lines[0] for word in words)
@@ -46,8 +46,8 @@ def refused(name, result, code, *words):
 
 
 def read_safetensors(path):
-    """Read a model file by the description of the format alone. The result is its metadata and, for each tensor, type,
-    shape and bytes."""
+    """Read a model file by the description of its format alone. The result is its metadata, and the type, shape and
+    bytes of each tensor."""
     with open(path, "rb") as file:
         data = file.read()
     start = 8 + struct.unpack("<Q", data[:8])[0]

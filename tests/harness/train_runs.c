@@ -60,7 +60,7 @@ static int32_t train_one(struct host *host, struct job *job, int number, graft_t
     return rc;
 }
 
-/* Options of all runs. With this seed no feature column is 0 in all rows. */
+/* Options of all runs. With this seed every feature column has an element that is not 0. */
 static const char *const usual =
     "layers=3 hidden=3,6 heads=1 epochs=8 dropout=0 input_dropout=0 norm=none "
     "seed=5 optimizer=sgd lr=0.2 eval_every=0 reuse_input=yes row_masks=yes "

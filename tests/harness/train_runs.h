@@ -1,5 +1,5 @@
-/* Trainers one after the other over the same graph and ranks, with the losses, states and traffic of each. Tests of
- * stale rows compare such runs bitwise.
+/* Trains several times over the same graph and ranks, and keeps the losses, states and traffic of each trainer. Tests
+ * of stale rows compare such runs bitwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEST_TRAIN_RUNS_H
 #define TEST_TRAIN_RUNS_H
@@ -18,18 +18,19 @@ struct outcome {
     struct kept_state first, half, last;
 };
 
-/* One trainer, described by what happens between create() and destroy(). */
+/* One trainer, described by what happens between its create() and destroy(). */
 struct run {
-    const char *settings;   /* options separated by blanks, which follow the options of all runs */
-    int         evaluates;  /* whether it evaluates between epochs, and predicts */
+    const char *settings;   /* options separated by blanks, which are set after the options of all runs */
+    int         evaluates;  /* whether it evaluates between epochs, and makes predictions at the end */
     int         sets_state; /* whether it sets its own state after half of the epochs */
-    int         from;       /* number of the run whose state at half-time this trainer begins with; 0 for none */
+    int         from;       /* number of the run whose state after half of the epochs is the initial state of this
+                             * trainer; 0 for none */
     /* Number of epochs after which it is destroyed while messages are in flight; 0 for none. */
     int         gives_up;
-    int         forgets; /* 1 + the rank whose caches are left out of the state; 0 for none */
+    int         forgets; /* which rank's caches are left out of the state: the rank plus 1, or 0 for none */
 };
 
-/* A data set, and the runs over one graph of it. */
+/* A data set, and the runs over the graph of this data set. */
 struct job {
     struct sample_dataset set;
     enum slices           way;
@@ -39,11 +40,11 @@ struct job {
     struct outcome        at[RUNS_MOST][HOSTS_MOST];
 };
 
-/** Options with which ranks share the graph, and with which they share columns. */
+/** The options with which ranks divide the graph, and those with which they divide the columns. */
 extern const char *train_runs_shared, *train_runs_columns;
 
-/** Compare two states bitwise: same_state() without the caches, which differ between ranks, and same_caches() with
- *  them. */
+/** Compare two states bitwise. same_state() leaves out the caches, which differ between ranks; same_caches() compares
+ * only them. */
 int  same_state(const struct kept_state *a, const struct kept_state *b);
 int  same_caches(const struct kept_state *a, const struct kept_state *b);
 void train_runs_add(struct job *job, struct run run);

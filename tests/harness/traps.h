@@ -1,4 +1,4 @@
-/* Which floating-point exceptions the calling thread traps.
+/* Tells which floating-point exceptions the calling thread traps.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRAPS_H
 #define TRAPS_H
@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-/** The traps of the SSE unit. fegetexcept() does not tell them, because it reads the control word of the x87 unit. */
+/** The traps of the SSE unit. fegetexcept() does not report them, because it reads the control word of the x87 unit. */
 static inline int traps_of_thread(void)
 {
 #ifdef __x86_64__

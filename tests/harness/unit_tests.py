@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the unit tests of a build once more in another environment, for lanes."""
+"""Runs the unit tests of a build again in another environment, for the lanes."""
 import json
 import os
 import subprocess
@@ -13,7 +13,7 @@ def tests_of(build, meson):
 
 
 def run(build, test, **environment):
-    """Run one test. The result is None, or what went wrong as a list of lines."""
+    """Run one test. The result is None, or a list of lines that say what went wrong."""
     fewer = {"GRAFT_TEST_FEWER": os.environ.get("GRAFT_TEST_FEWER", "20")}
     try:
         ended = subprocess.run(test["cmd"], env={**os.environ, **test["env"], **fewer, **environment}, cwd=build,

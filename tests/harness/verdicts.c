@@ -1,4 +1,4 @@
-/* Compares the results of one call on all ranks, see its header.
+/* Compares the results of one call on all ranks; see the header of the same name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/verdicts.h"
 

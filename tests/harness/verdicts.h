@@ -1,4 +1,4 @@
-/* The result of one call on each rank. After an error all ranks must return the same status with the same sentence in
+/* The result of one call on each rank. After an error all ranks must return the same status and the same message, in
  * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VERDICTS_H
@@ -7,7 +7,7 @@
 #include "graft_transport.h"
 #include "harness/hosts.h"
 
-/** The status of a call on one rank, with its message and its duration. */
+/** The result of a call on one rank: its status, its message and its duration. */
 struct verdict {
     int32_t rc, rank;
     double  seconds;
@@ -16,7 +16,7 @@ struct verdict {
 
 double verdict_clock(void);
 
-/** Note the result of a call that began at `begin`. */
+/** Record the result of a call that began at time `begin`. */
 struct verdict verdict_of(int32_t rc, const graft_error *error, double begin);
 
 /** Check that all ranks have this status and the same message, that the message begins with "rank `rank`: ", and that

@@ -1,4 +1,4 @@
-/* A stand-in for METIS with 64-bit indices. It deals out the vertices without looking at the graph.
+/* A stand-in for METIS with 64-bit indices. It assigns the vertices to parts without looking at the graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "metis.h"
 
