@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Prints the names of the tests to run: meson introspect --tests BUILD | choose.py SUITE [NAME...]. An empty SUITE
-means every suite, no NAME every test. A NAME is a test, which may leave out its folders, or a folder of tests such as
-unit/halo."""
+stands for all suites; without a NAME all tests are chosen. A NAME is a test, with or without its folders, or a
+folder of tests such as unit/halo."""
 import difflib
 import json
 import sys

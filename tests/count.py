@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Count the single checks in the log of a test run: count.py testlog.json STATUS-OF-MESON.
-
-Meson counts programs; this counts the lines "ok" and "not ok" that they printed. A program without such lines is one
-check, and one that crashed, hung, or stopped short of its plan is one failed check more. The log is testlog.json, since
-in meson 1.0 the JUnit file shows neither a hang nor a crash after the first line, and is not always valid XML.
-"""
+"""Counts the single checks in the log of a test run: count.py testlog.json STATUS-OF-MESON. Meson counts programs;
+this script counts the lines "ok" and "not ok" that they printed. A program without such lines is one check. A
+program that crashed, hung, or stopped before all planned checks is one more failed check. The log is testlog.json,
+because in meson 1.0 the JUnit file shows neither a hang nor a crash after the first line, and is not always valid
+XML."""
 import collections
 import json
 import re
@@ -22,7 +21,7 @@ STDERR_LINES = 15
 class Totals:
     def __init__(self):
         self.passed = self.failed = 0
-        self.reasons = collections.Counter()  # of skipped checks
+        self.reasons = collections.Counter()  # the reasons of skipped checks
 
 
 def skip_reason(text):
@@ -31,8 +30,8 @@ def skip_reason(text):
 
 
 def read_points(output):
-    """Of what one program printed: how many passed, the reasons of those skipped, and the failed ones, each with the
-    comment lines that follow it."""
+    """Read the output of one program: the number of checks that passed, the reasons of those skipped, and those that
+    failed, each with the comment lines that follow it."""
     passed, reasons, failures, after_failure = 0, [], [], False
     for line in output.splitlines():
         if line.startswith("#") and after_failure:
@@ -68,13 +67,13 @@ def count_test(test, totals):
     if result == "EXPECTEDFAIL":
         passed, reasons, failures = 1, [], []
     elif result == "SKIP":
-        broken = not reasons and not nothing and status != SKIP_STATUS  # it said nothing at all, not even why
+        broken = not reasons and not nothing and status != SKIP_STATUS  # the program printed nothing, not even a reason
         if not reasons and not broken:
             reasons = [skip_reason(nothing.group(1) if nothing else test.get("stderr", ""))]
     elif result == "OK":
         points = passed + len(reasons) + len(failures)
         passed += not points
-        broken = points > 0 and not PLAN.search(output)  # something ended the program early, with status 0
+        broken = points > 0 and not PLAN.search(output)  # the program ended before all planned checks, with status 0
     else:
         broken = not failures or result != "FAIL" or status < 0
     totals.passed += passed

@@ -26,7 +26,7 @@ if [ -n "$suite" ] && [[ " ${suites[*]} " != *" $suite "* ]]; then
     complain "there is no suite '$suite'; the suites are ${suites[*]}" && exit 2
 fi
 
-# What needs no foreign library is built with those that are there, so that a first look installs tools at most.
+# On a first run only tools are installed. Optional libraries are used if they are already there.
 options=(-Dwerror=true)
 if [[ "$suite" =~ ^(mpi|slow)$ ]] || [ -z "$suite${names[*]}" ]; then
     setup_packages tools build example tests
@@ -52,7 +52,7 @@ log=$graft_build/meson-logs/testlog.json
 rm -f "$log"
 say "Testing ..."
 rc=0
-# Three at once also on two cores, because tests of faults wait for deadlines most of their time.
 # shellcheck disable=SC2086 # one name a word
+# Three tests run at the same time even on two cores, because tests of faults mostly wait for deadlines.
 "$meson" test -C "$graft_build" --no-rebuild --print-errorlogs --num-processes 3 $chosen || rc=$?
 python3 "$graft_root/tests/count.py" "$log" "$rc"

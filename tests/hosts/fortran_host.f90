@@ -18,7 +18,7 @@ contains
       if (.not. condition) write (*, '(2a)') '# ', graft_message()
    end subroutine
 
-   ! A mistake gives this status and a message with these words.
+   ! Check that a mistake gives this status and a message with these words.
    subroutine refused(ierr, status, words, what)
       integer, intent(in) :: ierr, status
       character(len=*), intent(in) :: words, what
@@ -61,7 +61,7 @@ contains
       call ok(ierr == GRAFT_OK, 'and to words')
    end subroutine
 
-   ! A ring of n vertices whose entries are 1 and 2, as integers of both kinds.
+   ! Make a ring of n vertices whose entries are 1 and 2, with row pointers of both integer kinds.
    subroutine ring(n, row_ptr, columns, values)
       integer, intent(in) :: n
       integer(int64), intent(out) :: row_ptr(:)
@@ -151,7 +151,7 @@ contains
       call refused(ierr, GRAFT_ERR_STATE, '', 'and an end without a beginning')
    end subroutine
 
-   ! Four triangles around the middle of a square.
+   ! Check a mesh of four triangles around the middle of a square.
    subroutine test_meshes()
       real(real64), parameter :: corners(2, 5) = reshape([0, 0, 2, 0, 2, 2, 0, 2, 1, 1], [2, 5])
       integer, parameter :: triangles(3, 4) = reshape([1, 2, 5, 2, 3, 5, 3, 4, 5, 4, 1, 5], [3, 4])

@@ -1,6 +1,6 @@
-! Ranks with 0 to 3 nodes, in 1 to 3 dimensions, in both layouts: a mesh is right, or refused on all ranks within a
-! second. So are states of as many components. Run by test_fortran_hosts.py: fortran_layouts LIBRARY.
-! SPDX-License-Identifier: Apache-2.0
+! Ranks with 0 to 3 nodes, in 1 to 3 dimensions and in both layouts. Each mesh must be right, or refused on all ranks
+! within a second. The same holds for states with as many components as dimensions. Run by test_fortran_hosts.py:
+! fortran_layouts LIBRARY.
 program layouts
    use graft
    use, intrinsic :: iso_fortran_env
@@ -24,7 +24,7 @@ program layouts
    call context%set('layers', 1)
    call ranks%open(context, MPI_COMM_WORLD)
    do dim = 1, 3
-      do way = 0, 7 ! the same number of nodes on all ranks, or another on each
+      do way = 0, 7 ! for way <= 3 all ranks have the same number of nodes, otherwise their numbers differ
          n = modulo(way + merge(int(rank), 0, way > 3), 4)
          call test_mesh(dim, n, all_are(n == dim))
       end do
@@ -49,7 +49,8 @@ contains
       all_are = all_ones == 1
    end function
 
-   ! Points on a line through the corner of a box, whose coordinates all differ; each rank has a piece of its own.
+   ! Describe points on a line through the corner of a box. All their coordinates differ, and each rank has its own
+   ! piece of the line.
    subroutine describe(mesh, n)
       type(graft_mesh), intent(inout) :: mesh
       integer, intent(in) :: n
@@ -76,13 +77,13 @@ contains
          if (i < 3) is_right = is_right .and. all_are(is_mesh(mesh(i), x, status(i)))
       end do
       if (status(1) >= 0) meshes = meshes + 1
-      if (is_square) return ! nothing says that it is wrong
+      if (is_square) return ! a square array is legal in both layouts
       refusals = refusals + 1
       is_refused = is_refused .and. all_are(status(3) == GRAFT_ERR_ARG .and. len(graft_message()) > 20)
       if (status(1) >= 0 .and. .not. all_are(n == 0)) call test_states(mesh(1), dim, n)
    end subroutine
 
-   ! A status that is the same on all ranks, and there within a second.
+   ! Create a mesh. The status must be the same on all ranks, and be returned within a second.
    subroutine create(mesh, status)
       type(graft_mesh), intent(inout) :: mesh
       integer, intent(out) :: status
@@ -114,7 +115,7 @@ contains
       if (is_mesh) is_mesh = all(view%position == x)
    end function
 
-   ! Inferences of a state in both layouts, where only the layout says which dimension has the nodes.
+   ! Make inferences of a state in both layouts, where only the layout says which dimension belongs to the nodes.
    subroutine test_states(mesh, n_in, n)
       type(graft_mesh), intent(in) :: mesh
       integer, intent(in) :: n_in, n
@@ -138,7 +139,8 @@ contains
       are_wrong_refused = are_wrong_refused .and. all_are(ierr == GRAFT_OK)
    end subroutine
 
-   ! An inference of an array in the wrong layout, which fits on the ranks where it is square: the status of either call.
+   ! Infer from an array in the wrong layout, which is legal only on ranks where it is square. The result is the status
+   ! of begin() or end().
    subroutine infer(network, v, status)
       type(graft_network), intent(inout) :: network
       real(real64), intent(inout) :: v(:, :)

@@ -1,6 +1,5 @@
 ! Halos, products in one call, data sets and training over ranks of MPI. Run by test_fortran_hosts.py: fortran_learn
 ! LIBRARY DATASET SCRATCH.
-! SPDX-License-Identifier: Apache-2.0
 program learn
    use graft
    use, intrinsic :: iso_fortran_env
@@ -48,7 +47,7 @@ contains
       if (rank == 0 .and. all_ones == 1) print '(a)', line
    end subroutine
 
-   ! The rows of a ring, of which each rank has `each`: from its vertex `first` on, of n.
+   ! Make the rows of a ring of n vertices. Each rank has `each` of them, which begin with its vertex `first`.
    subroutine ring(row_ptr, columns, first, n)
       integer, intent(out) :: row_ptr(each + 1), columns(2 * each), first, n
       integer :: v
@@ -62,7 +61,7 @@ contains
       end do
    end subroutine
 
-   ! Whether a sentence is the same on all ranks, and has these words.
+   ! Whether a message is the same on all ranks and contains these words.
    logical function is_shared(sentence, words)
       character(len=*), intent(in) :: sentence, words
       character(len=1024) :: first
@@ -115,7 +114,8 @@ contains
       call report(good .and. ierr == GRAFT_OK .and. all(y == x), 'halos are right')
    end subroutine
 
-   ! A graph and a plan with new values, as those that are made with these values; and what one rank does wrong.
+   ! Give a graph and a plan new values, and compare them with a graph and a plan that are made with these values. Then
+   ! make a mistake on one rank.
    subroutine update_values()
       type(graft_graph) :: graph(2)
       type(graft_plan) :: plan(2)
@@ -142,7 +142,7 @@ contains
       call plan(1)%run(x, y)
       good = good .and. all(y == expected)
       call graph(1)%update_values(old)
-      call graph(1)%update_values(real(new, real32)) ! which have all their digits
+      call graph(1)%update_values(real(new, real32)) ! values with all their digits
       call plan(1)%run(x, y)
       call report(good .and. all(y == expected), 'plans have the new values of their graph')
 
@@ -159,7 +159,7 @@ contains
       call report(good .and. all(y == expected), 'what one rank does wrong is refused on all in the same words')
    end subroutine
 
-   ! Vertices whose class is in their features, on a ring.
+   ! Describe a ring of vertices whose classes follow from their features.
    subroutine describe(data)
       type(graft_dataset), intent(inout) :: data
       integer :: row_ptr(each + 1), columns(2 * each), first, n, v
@@ -222,7 +222,7 @@ contains
                   'resumed from a file it is bitwise identical')
    end subroutine
 
-   ! A regression, whose arrays have the vertices first.
+   ! Train a regression whose arrays have the vertices in the first dimension.
    subroutine learn_numbers()
       type(graft_dataset) :: data
       type(graft_trainer) :: trainer

@@ -1,6 +1,6 @@
-! A host in Fortran over ranks of MPI, with an integer communicator: sums on a ring, a network on a rod. Run by
-! test_fortran_hosts.py: fortran_ranks LIBRARY [fail]. With `fail` it makes a mistake and asks for no status.
-! SPDX-License-Identifier: Apache-2.0
+! A host in Fortran over ranks of MPI, with an integer communicator. It sums on a ring and trains a network on a rod.
+! Run by test_fortran_hosts.py: fortran_ranks LIBRARY [fail]. With `fail` it makes a mistake without asking for a
+! status.
 program ranks_host
    use graft
    use, intrinsic :: iso_fortran_env
@@ -51,7 +51,7 @@ contains
       call graph%rows(row_ptr, columns)
       call graph%create(context, n, first, ranks)
       call plan%create(graph)
-      call ranks%destroy() ! graph and plan still use them
+      call ranks%destroy() ! the graph and the plan still use the ranks
       call plan%begin(x, y)
       call plan%end()
       do v = 1, each
@@ -70,7 +70,7 @@ contains
       if (rank == 0 .and. all_good) print '(a)', line
    end subroutine
 
-   ! Points of a rod, between ghosts or ends; a network learns that a state shrinks, in both orders of the arrays.
+   ! Points of a rod between ghosts or ends. A network learns that a state shrinks, with arrays in both layouts.
    subroutine learn_on_rod()
       type(graft_context) :: context
       type(graft_ranks) :: ranks
@@ -135,7 +135,7 @@ contains
       call learn_on_line(network, x(1, :))
    end subroutine
 
-   ! The same online.
+   ! The same network learns online.
    subroutine learn_on_line(network, x)
       type(graft_network), intent(inout) :: network
       real(real64), intent(in) :: x(:)

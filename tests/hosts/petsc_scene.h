@@ -10,8 +10,8 @@
 #include <math.h>
 #include <stdatomic.h>
 
-static _Atomic int64_t live_bytes; /* that Graft has from the allocator of this program */
-static char            said[4096]; /* the last message of PETSc */
+static _Atomic int64_t live_bytes; /* number of bytes that Graft has allocated through this program's allocator */
+static char            said[4096]; /* the last error message of PETSc */
 
 GRAFT_PETSC_INLINE void *petsc_allocate(void *self, uint64_t bytes, uint64_t alignment)
 {
@@ -28,7 +28,7 @@ GRAFT_PETSC_INLINE void petsc_deallocate(void *self, void *memory, uint64_t byte
     free(memory);
 }
 
-/* The first message of a failure, instead of a trace on standard error. */
+/* Keep the first message of a failure, instead of printing a trace to standard error. */
 GRAFT_PETSC_INLINE PetscErrorCode petsc_keep(MPI_Comm comm, int line, const char *function, const char *file,
                                              PetscErrorCode code, PetscErrorType type, const char *message, void *arg)
 {
@@ -37,7 +37,7 @@ GRAFT_PETSC_INLINE PetscErrorCode petsc_keep(MPI_Comm comm, int line, const char
     return code;
 }
 
-/* A check that holds if it does on all ranks. */
+/* Print a check that passes if the condition holds on all ranks. */
 GRAFT_PETSC_INLINE void petsc_ok(int condition, const char *what)
 {
     static int count;
@@ -56,7 +56,8 @@ GRAFT_PETSC_INLINE double petsc_random(uint64_t *state)
     return (double)(*state >> 11) / 9007199254740992.0 - 0.5;
 }
 
-/* Convection and diffusion on a square of k x k points; symmetric and positive definite without wind. */
+/* Discretise convection and diffusion on a square of k x k points. Without wind the matrix is symmetric and positive
+ * definite. */
 GRAFT_PETSC_INLINE PetscErrorCode petsc_square(PetscInt k, double wind, Mat *out)
 {
     PetscInt first, end;
@@ -94,7 +95,7 @@ GRAFT_PETSC_INLINE PetscErrorCode petsc_fill(Vec x, uint64_t seed)
     PetscFunctionReturn(0);
 }
 
-/* |a - b| / |a|, or of their diagonals. */
+/* Compute the relative distance of the products A x and B x, of those with the transposes, or of the diagonals. */
 GRAFT_PETSC_INLINE PetscErrorCode petsc_distance(Mat a, Mat b, const char *what, double *out)
 {
     Vec       x, y, z;
@@ -147,7 +148,7 @@ GRAFT_PETSC_INLINE PetscErrorCode petsc_solve(Mat a, const char *type, const cha
     PetscFunctionReturn(0);
 }
 
-/* A mistake is an error with this code and sentence on all ranks. */
+/* Check that a mistake returned this code and left a message with these words on all ranks. */
 GRAFT_PETSC_INLINE void petsc_refused(PetscErrorCode code, PetscErrorCode expected, const char *words, const char *what)
 {
     petsc_ok(code == expected && strstr(said, words) != NULL, what);

@@ -41,7 +41,7 @@ void test_context(const std::string &path)
     ok(std::strcmp(option.value, "0.25") == 0, "options are set by text and by number");
 }
 
-/* What is left when a context closes makes a line of the log. */
+/* Objects that are left when a context closes are reported in one line of the log. */
 void test_logger(const std::string &path)
 {
     int          lines = 0;
@@ -60,7 +60,7 @@ void test_logger(const std::string &path)
     ok(lines > 0, "a logger that throws does no harm");
 }
 
-/* A ring of n vertices with values 1 and 2, and what a product and its transpose with x are. */
+/* A ring of n vertices with values 1 and 2, and the expected products of the ring and of its transpose with x. */
 struct ring {
     std::vector<std::int64_t> row_ptr{ 0 };
     std::vector<std::int32_t> columns;
@@ -94,7 +94,7 @@ bool near(const std::vector<double> &a, const std::vector<double> &b)
     return apart < 1e-14;
 }
 
-/* New values of the edges: the plan that exists has them. */
+/* Replace the values of the edges. An existing plan must use the new values. */
 void test_values(const std::string &path)
 {
     ring                of(5);
@@ -113,7 +113,7 @@ void test_values(const std::string &path)
     ok(throws(GRAFT_ERR_ARG, "dtype", [&] { graph.update_values(std::array<float, 10>()); }), "and another type");
 }
 
-/* A plan whose graph and context are gone. */
+/* Return a plan whose graph and context objects have gone out of scope. */
 graft::plan plan_of(const std::string &path, const ring &of, std::int32_t n)
 {
     graft::context context(path);
@@ -165,7 +165,8 @@ void test_views()
     static_assert(std::is_nothrow_move_constructible<graft::plan>::value, "they are moved");
 }
 
-/* What one of two ranks refuses before the library sees it, both refuse at the end of the call. */
+/* If one of two ranks refuses its arguments before the library sees them, both ranks must throw at the end of the
+ * call. */
 bool both_refuse(const graft::ranks &ranks, const std::function<void()> &begin, const std::function<void()> &end)
 {
     begin();
@@ -194,7 +195,7 @@ bool views_are_refused(graft::context &context, const graft::ranks &ranks, graft
            both_refuse(ranks, [&] { halo.begin_sum(graft::rows(own, 2), rows); }, [&] { halo.end(); });
 }
 
-/* One of two ranks, which are threads: rows of the other rank in the halo, and sums back. */
+/* One of two ranks, which are threads. It gets rows of the other rank in its halo, and sums return to their owners. */
 void halo_rank(const std::string &path, const graft_transport &transport, bool *good)
 {
     graft::context                  context(path);
@@ -219,7 +220,7 @@ void halo_rank(const std::string &path, const graft_transport &transport, bool *
             owned[1] == of.x[static_cast<std::size_t>(first) + 1];
 }
 
-/* Rank 0 makes no call: its silence is thrown on rank 1, instead of what this rank refuses. */
+/* Rank 0 makes no call. Rank 1 must throw because of this silence, and not because of its own wrong arguments. */
 void silent_rank(const std::string &path, const graft_transport &transport, bool *good)
 {
     graft::context                  context(path);
@@ -239,7 +240,7 @@ void silent_rank(const std::string &path, const graft_transport &transport, bool
             throws(GRAFT_ERR_PEER, "rank 0", [&] { halo.begin(graft::rows(own, 2), graft::columns(wide, 2)); });
 }
 
-/* The points of a rod on one of two ranks, with ghosts. */
+/* Make the points of a rod on one of two ranks, with ghosts. */
 graft::mesh rod_of(const graft::context &context, const graft::ranks &ranks)
 {
     std::vector<double>       x;
@@ -256,7 +257,7 @@ graft::mesh rod_of(const graft::context &context, const graft::ranks &ranks)
     return graft::mesh(context, ranks, rod.cells(GRAFT_CELL_LINE, cells));
 }
 
-/* Two columns that shrink with the steps, in both layouts. */
+/* A state of two columns that shrinks from step to step, in both layouts. */
 struct shrinking {
     std::vector<double> by_row, by_column;
 
@@ -278,7 +279,7 @@ bool same_in_both_layouts(graft::network &network)
         network.infer(graft::rows(now.by_row, 2), graft::rows(now.by_row, 3));
         same = false;
     } catch (const graft::error &refused) {
-        same = refused.code() == GRAFT_ERR_ARG; /* and no inference is left begun */
+        same = refused.code() == GRAFT_ERR_ARG; /* after the exception no inference may be unfinished */
     }
     network.infer(graft::rows(now.by_row, 2), graft::rows(now.by_row, 2));
     network.infer(graft::columns(now.by_column, 2), graft::columns(now.by_column, 2));
@@ -287,7 +288,7 @@ bool same_in_both_layouts(graft::network &network)
     return same;
 }
 
-/* What a callback throws comes back as it is. */
+/* An exception of a callback must reach the caller unchanged. */
 bool callbacks_throw(graft::network &network)
 {
     shrinking  state(0);
@@ -305,7 +306,7 @@ bool callbacks_throw(graft::network &network)
     }
 }
 
-/* Containers that are too short on one of two ranks are refused before the library reads them, on both ranks. */
+/* If containers are too short on one of two ranks, both ranks must refuse them before the library reads them. */
 bool arrays_are_sized(const graft::mesh &mesh)
 {
     const bool                      wrong = mesh.of_ranks().rank() == 1;

@@ -25,7 +25,7 @@ template <class Call> bool throws(std::int32_t code, const char *words, Call cal
     return false;
 }
 
-/* A matrix of 7 rows and 5 columns, of which row 3 is empty, with small whole numbers, so that sums are exact. */
+/* A matrix of 7 rows and 5 columns with small whole numbers, so that sums are exact. Row 3 is empty. */
 struct sample {
     enum { n_rows = 7, n_columns = 5, width = 3 };
     std::vector<std::int64_t> row_ptr{ 0 };
@@ -91,7 +91,7 @@ void test_semirings(const graft::context &context, const sample &of)
     ok(a.explain().find(" ran") != std::string::npos && a.bytes() >= 0, "and explained");
 }
 
-/* Which elements of a product were written, if the others are -7. */
+/* Check which elements of a product were written; the others still have their initial value -7. */
 template <class IsAllowed>
 bool written(const sample &of, const std::vector<double> &c, double forbidden, IsAllowed is_allowed)
 {
@@ -173,7 +173,8 @@ void test_matrices(const graft::context &context, const sample &of)
        "wrong values and columns are refused");
 }
 
-/* Vertices on a ring, of which a rank has `n` from `first` on; their class is in a feature. */
+/* A ring of vertices, of which a rank has `n`, beginning with vertex `first`. A feature of each vertex tells its
+ * class. */
 struct ring_data {
     std::vector<std::int64_t> row_ptr{ 0 };
     std::vector<std::int32_t> columns, labels;
@@ -208,7 +209,7 @@ void set_model(graft::context &context)
     context.set({ { "threads", "1" }, { "profile", "yes" } });
 }
 
-/* A trainer whose context and description are gone. */
+/* Return a trainer whose context and description have gone out of scope. */
 graft::trainer trainer_of(const std::string &path, const ring_data &ring)
 {
     graft::context context(path);
@@ -293,7 +294,7 @@ void test_descriptions(const std::string &path)
         graft::trainer moved(std::move(many));
         moved.update(GRAFT_UPDATE_FEATURES | GRAFT_UPDATE_SPLIT, ring.described());
         ok(moved.epoch().epoch == 1, "200000 times");
-    } /* which frees what is left, without a stack of 200000 calls */
+    } /* the destructors must free the rest without a recursion of 200000 calls */
 
     graft::context numbers(path);
     set_model(numbers);

@@ -20,7 +20,7 @@ def ask(lib, *words):
 
 
 def compilers(lib, sources):
-    """{name: command without the binary}"""
+    """The compiler commands as {name: command}, without the path of the binary."""
     flags, libs, module = ask(lib, "--cflags"), ask(lib, "--libs"), ask(lib, "--variable=fortran")
     return {"C": ["cc", "-std=c11", "-Wall", "-Wextra", *flags, f"{sources}/dummy.c", *libs],
             "C++": ["g++", "-std=c++11", "-Wall", "-Wextra", *flags, f"{sources}/dummy.cpp", *libs],
@@ -29,7 +29,7 @@ def compilers(lib, sources):
 
 
 def results(lib, sources, folder):
-    """{name: (loss, squared error, sum)} of all dummies that can be built here."""
+    """The results of all dummies that can be built here, as {name: (loss, squared error, sum)}."""
     found, commands = {}, {}
     for name, command in compilers(lib, sources).items():
         if shutil.which(command[0]) is None:
@@ -53,7 +53,7 @@ def results(lib, sources, folder):
 
 
 def test_cmake(tree, lib, sources, folder):
-    """The same by find_package()."""
+    """Build and run the same program with CMake's find_package()."""
     if shutil.which("cmake") is None or shutil.which("gfortran") is None or shutil.which("g++") is None:
         tap.skip("the dummies by CMake", "cmake, g++ or gfortran is not installed")
         return

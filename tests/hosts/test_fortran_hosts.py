@@ -23,7 +23,7 @@ def output(command, folder, **variables):
 
 
 def forward(name, code, text):
-    """The lines of a program as checks of this test."""
+    """Print the lines of a program as checks of this test."""
     lines = re.findall(r"^(not ok|ok) \d+ - (.*)$((?:\n#.*)*)", text, re.MULTILINE)
     for state, what, details in lines:
         tap.ok(state == "ok", f"{name}: {what}", details)
@@ -31,14 +31,14 @@ def forward(name, code, text):
 
 
 def compiled(name, folder, command, *sources, **variables):
-    """Whether a program `host` is made in a folder that has the module."""
+    """Compile a program `host` in a folder that has the module. The result is whether that succeeded."""
     files = [f"{ROOT}/{source}" for source in sources]
     code, text = output([*command, "graft.o", *files, "-o", "host", "-ldl"], folder, **variables)
     return tap.ok(code == 0, f"{name} is compiled without a warning", text)
 
 
 def module(base, name, command):
-    """A folder with the module as this compiler makes it."""
+    """Make a folder with the module as this compiler makes it."""
     folder = f"{base}/{name}"
     os.mkdir(folder)
     code, text = output([*command, "-c", MODULE, "-o", "graft.o"], folder)
@@ -65,7 +65,7 @@ def test_ranks(name, command, launcher, folder, **variables):
         code, text = output([launcher, "-n", ranks, "./host", LIBRARY], folder)
         for line in "the sums are right", "the mesh is right", "the network learns", "the network learns online":
             tap.ok(code == 0 and line + "\n" in text, f"{name}, {ranks} ranks: {line}", code, text)
-    for _ in range(5):  # a launcher on a busy machine may lose what ranks print before they abort
+    for _ in range(5):  # on a busy machine a launcher may lose the output of ranks that abort
         code, text = output([launcher, "-n", "3", "./host", LIBRARY, "fail"], folder)
         if text:
             break

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the module for hosts in Fortran: it must be what generate.py makes from the headers, have their structs and
-constants, and compile by all language standards: test_fortran_module.py ROOT COMPILER."""
+"""Checks the module for hosts in Fortran: test_fortran_module.py ROOT COMPILER. It must be identical to what
+generate.py makes from the headers, have their structs and constants, and compile by all language standards."""
 import difflib
 import importlib.util
 import os
@@ -41,7 +41,7 @@ def joined(text):
 
 
 def names_of(text):
-    """(constants, slots, {struct: fields}) of the module."""
+    """The names in the module as (constants, slots, {struct: fields})."""
     head = joined(text).split("abstract interface")[0]
     parameters = [one for line in re.findall(r"^   integer, parameter :: (.*)$", head, re.MULTILINE)
                   for one in re.findall(r"(\w+) = -?\d+", line)]

@@ -25,7 +25,7 @@ def output(*command, **more):
 
 
 def table(ranks, folder, program):
-    """{step: (error of the surrogate, of no change)} of a run."""
+    """The errors in the output of a run, as {step: (error of the surrogate, error of an unchanged state)}."""
     os.mkdir(folder)
     code, text = output(LAUNCHER, "-n", str(ranks), program, LIBRARY, folder, str(SIDE), "12", "10",
                         env=os.environ | {"GRAFT_THREADS": "1", "OMPI_MCA_mpi_yield_when_idle": "1"})
@@ -36,7 +36,7 @@ def table(ranks, folder, program):
 
 
 def whole(folder, ranks):
-    """The values at all nodes at the last time, and whether the files fit together."""
+    """Read the values at all nodes at the last time, and check that the files of the ranks fit together."""
     times = [(float(d.get("timestep")), d.get("file")) for d in xml.parse(f"{folder}/heat.pvd").iter("DataSet")]
     pieces = [p.get("Source") for p in xml.parse(f"{folder}/{times[-1][1]}").iter("Piece")]
     nodes, cells, agree = {}, 0, True

@@ -25,7 +25,8 @@ def ask(lib, *words, packages=("graft",)):
 
 
 def hosts(lib, sources):
-    """{name: (programs that are needed, commands)}; each makes `heat` in the current folder."""
+    """The hosts as {name: (programs that are needed, commands)}. Each list of commands makes `heat` in the current
+    folder."""
     flags, libs, module = (ask(lib, word) for word in ("--cflags", "--libs", "--variable=fortran"))
     petsc, petsc_libs = (ask(lib, word, packages=("petsc", "graft")) for word in ("--cflags", "--libs"))
     shared = ["mpicc.openmpi", "-std=c11", *STRICT, "-c", f"{sources}/solver.c", f"{sources}/vtu.c"]
@@ -54,7 +55,7 @@ def hosts(lib, sources):
 
 
 def built(lib, sources, folder):
-    """{name: the program} of all hosts that can be built here."""
+    """The hosts that can be built here, as {name: program}."""
     programs = {}
     for number, (name, (needed, *commands)) in enumerate(hosts(lib, sources).items()):
         missing = [program for program in needed if shutil.which(program) is None]
@@ -71,7 +72,7 @@ def built(lib, sources, folder):
 
 
 def simulated(name, program, library, ranks, folder):
-    """The table of a run, whose files are in the folder."""
+    """Run a program that writes its files to the folder. The result is its table of errors and its loss."""
     os.mkdir(folder)
     more = ["-malloc_debug", "-malloc_dump", "-objects_dump"] if name == "PETSc" else []
     result = run(LAUNCHER, "-n", str(ranks), program, library, folder, *SIZES, *more, GRAFT_THREADS="1",
@@ -83,16 +84,17 @@ def simulated(name, program, library, ranks, folder):
 
 
 def check_bits(name, folder, expected):
-    """The arithmetic has the same order, and so have the files every bit."""
+    """Compare all files byte by byte, because the arithmetic has the same order as in C."""
     names = sorted(os.listdir(expected))
     same, other, missing = filecmp.cmpfiles(expected, folder, names, shallow=False)
     tap.ok(len(same) == len(names) > 3, f"{name}: files have the bytes of those in C", other, missing)
 
 
 def check_near(name, folder, expected):
-    """PETSc adds products of an assembled operator in another order. States are of size 1, so a rounding error is
-    1e-16, and 10 steps add a few rounding errors. The network computes in f32. If such an error moves an input to the
-    next f32 number, the input differs by 1e-7, and 55 training steps may amplify that a thousand times."""
+    """Compare files approximately, because PETSc adds the products of an assembled operator in another order. States
+    are of size 1, so a rounding error is 1e-16, and 10 steps add a few rounding errors. The network computes in f32.
+    If such an error moves an input to the next f32 number, the input differs by 1e-7, and 55 training steps may
+    amplify this difference a thousand times."""
     for file in sorted(os.listdir(expected)):
         if not file.endswith(".vtu"):
             continue

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "petsc_scene.h"
 
-/* Random entries anywhere, of very different numbers of rows on ranks (the second has none), with some empty rows. */
+/* Make a matrix with random entries. The numbers of rows on the ranks differ widely (the second rank has none), and
+ * some rows are empty. */
 static PetscErrorCode petsc_scattered(Mat *out)
 {
     int      rank;
@@ -26,7 +27,7 @@ static PetscErrorCode petsc_scattered(Mat *out)
     PetscFunctionReturn(0);
 }
 
-/* <A x, y> - <x, A' y>, by the size of the first. */
+/* Compute <A x, y> - <x, A' y>, relative to the first product. */
 static PetscErrorCode petsc_adjoint(Mat a, double *out)
 {
     Vec         x, y, z;

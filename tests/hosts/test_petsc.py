@@ -32,7 +32,7 @@ def compiled(source, package, binary, compiler=COMPILER, options=()):
 
 
 def forward(name, code, text):
-    """The lines of a program as checks of this test."""
+    """Print the lines of a program as checks of this test."""
     lines = re.findall(r"^(not ok|ok) \d+ - (.*)$((?:\n#.*)*)", text, re.MULTILINE)
     for state, what, details in lines:
         tap.ok(state == "ok", f"{name}: {what}", details)
@@ -48,7 +48,7 @@ def test_example(folder):
 
 
 def test_ts(package, folder):
-    """Meshes, and training while a TS runs."""
+    """Check meshes, and training while a TS runs."""
     binary = os.path.join(folder, "ts_" + package)
     code, text = compiled(f"{ROOT}/tests/hosts/test_petsc_ts.c", package, binary)
     if not tap.ok(code == 0, f"{package}: a host with a TS is compiled", text):
@@ -66,7 +66,7 @@ def test_ts(package, folder):
 
 
 def test_matrices(package, folder):
-    """Types of matrices, null spaces, changes of values, and what is refused."""
+    """Check types of matrices, null spaces, changes of values, and what is refused."""
     binary = os.path.join(folder, "mat_" + package)
     code, text = compiled(f"{ROOT}/tests/hosts/test_petsc_mat.c", package, binary)
     if not tap.ok(code == 0, f"{package}: a host with matrices of all types is compiled", text):

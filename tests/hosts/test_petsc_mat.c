@@ -1,9 +1,9 @@
-/* Checks shells of graft_petsc.h: types of matrices, what solvers ask of a matrix, changes of values, and what is
- * refused. test_petsc.py runs it on ranks of MPI: test_petsc_mat LIBRARY. Rank 0 prints.
+/* Checks the shell matrices of graft_petsc.h: types of matrices, the questions that solvers ask about a matrix, changes
+ * of values, and what is refused. test_petsc.py runs it on ranks of MPI: test_petsc_mat LIBRARY. Rank 0 prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "petsc_scene.h"
 
-/* Each type of matrix has the products of the same one as MATAIJ. */
+/* The shell of a matrix of any type must have the same products as the shell of a MATAIJ with the same entries. */
 static PetscErrorCode petsc_types(graft_petsc *g)
 {
     static const char *const type[] = { MATBAIJ, MATSBAIJ, MATSBAIJ, MATSELL, MATDENSE, MATIS, MATNEST };
@@ -13,7 +13,7 @@ static PetscErrorCode petsc_types(graft_petsc *g)
 
     PetscFunctionBegin;
     for (int i = 0; i < 7; i++) {
-        const int upper = i == 2; /* MatGetRow() gives the upper triangle, in silence */
+        const int upper = i == 2; /* for this type MatGetRow() returns only the upper triangle, without an error */
 
         PetscCall(petsc_square(12, strcmp(type[i], MATSBAIJ) == 0 ? 0 : 0.7, &a));
         if (strcmp(type[i], MATSBAIJ) == 0) PetscCall(MatSetOption(a, MAT_SYMMETRIC, PETSC_TRUE));
@@ -34,7 +34,7 @@ static PetscErrorCode petsc_types(graft_petsc *g)
     PetscFunctionReturn(0);
 }
 
-/* The Laplacian on a ring, whose null space is the constants. */
+/* Make the Laplacian on a ring, whose null space consists of the constant vectors. */
 static PetscErrorCode petsc_ring(PetscInt n, Mat *out)
 {
     PetscInt first, end;
@@ -52,7 +52,7 @@ static PetscErrorCode petsc_ring(PetscInt n, Mat *out)
     PetscFunctionReturn(0);
 }
 
-/* The mean of the solution of a system, of the size of its largest element. */
+/* The mean of the solution of a system, relative to its largest element. */
 static PetscErrorCode petsc_mean(Mat a, double *out)
 {
     Vec         x;
@@ -90,7 +90,7 @@ static PetscErrorCode petsc_has(Mat shell, MatNullSpace constant, MatNullSpace n
     PetscFunctionReturn(0);
 }
 
-/* What solvers know of a matrix beside its entries. */
+/* The properties of a matrix that solvers use besides its entries. */
 static PetscErrorCode petsc_properties(graft_petsc *g)
 {
     MatNullSpace constant, near, space[3];
@@ -139,7 +139,7 @@ static PetscErrorCode petsc_properties(graft_petsc *g)
     PetscFunctionReturn(0);
 }
 
-/* One change of a matrix, as programs make it; the same for a shell. */
+/* Make one change of a matrix as programs do, and the same change of a shell. */
 static PetscErrorCode petsc_change(Mat a, int which, Vec left, Vec right)
 {
     PetscFunctionBegin;
@@ -185,7 +185,7 @@ static PetscErrorCode petsc_changes(graft_petsc *g)
     PetscFunctionReturn(0);
 }
 
-/* The plan of a shell, which stays if an update replaces only values. */
+/* The plan of a shell. It stays the same if an update replaces only values. */
 static graft_plan *petsc_plan_of(Mat shell)
 {
     graft_petsc_mat *m = NULL;
@@ -193,7 +193,7 @@ static graft_plan *petsc_plan_of(Mat shell)
     return MatShellGetContext(shell, &m) == 0 ? m->plan : NULL;
 }
 
-/* Updates of values in the same places keep the plan; a solver that has the shell takes its new diagonal. */
+/* Updates of values at the same positions keep the plan. A solver that uses the shell takes its new diagonal. */
 static PetscErrorCode petsc_updates(graft_petsc *g)
 {
     Mat         a, b, shell, twin;
@@ -262,7 +262,7 @@ static PetscErrorCode petsc_updates(graft_petsc *g)
     PetscFunctionReturn(0);
 }
 
-/* What a shell cannot do is an error, and no wrong result. */
+/* Operations that a shell does not support must return an error, and not a wrong result. */
 static PetscErrorCode petsc_cannot(graft_petsc *g)
 {
     Mat      a, shell, other;

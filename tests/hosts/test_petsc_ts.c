@@ -1,13 +1,13 @@
-/* Checks meshes, inference and training with graft_petsc_ts.h, on heat conduction in a square, whose steps are those of
- * a TS. test_petsc.py runs it on ranks of MPI: test_petsc_ts LIBRARY. Rank 0 prints.
+/* Checks meshes, inference and training with graft_petsc_ts.h, for heat conduction in a square that a TS simulates.
+ * test_petsc.py runs it on ranks of MPI: test_petsc_ts LIBRARY. Rank 0 prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_petsc_ts.h"
 
 #include <math.h>
 
-enum { SIDE = 12 }; /* points of the square in each direction */
+enum { SIDE = 12 }; /* number of points of the square in each direction */
 
-static int post_steps; /* calls of the program's own post-step function */
+static int post_steps; /* number of calls of the program's own post-step function */
 
 static void ts_ok(int condition, const char *what)
 {
@@ -20,7 +20,7 @@ static void ts_ok(int condition, const char *what)
     fflush(stdout);
 }
 
-/* The first message of a failure, instead of a trace on standard error. */
+/* Keep the first message of a failure, instead of printing a trace to standard error. */
 static char ts_said[4096];
 
 static PetscErrorCode ts_keep(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
@@ -31,7 +31,8 @@ static PetscErrorCode ts_keep(MPI_Comm comm, int line, const char *function, con
     return code;
 }
 
-/* Diffusion on the square: du/dt = A u. Rows of the border are zero on the diagonal, so that it keeps its values. */
+/* Make the diffusion operator of the square: du/dt = A u. Rows of the border are zero, so that the border keeps its
+ * values. */
 static PetscErrorCode ts_diffusion(Mat *out)
 {
     PetscInt first, end;
@@ -54,7 +55,7 @@ static PetscErrorCode ts_diffusion(Mat *out)
     PetscFunctionReturn(0);
 }
 
-/* Two coordinates for each row. */
+/* Make a vector with two coordinates for each row. */
 static PetscErrorCode ts_coordinates(Mat a, Vec *out)
 {
     PetscInt     first, end;
@@ -98,7 +99,7 @@ static int ts_lies_at(const graft_mesh_view *view, int64_t node, PetscInt row)
            fabs(view->position[2 * node + 1] - (double)y / (SIDE - 1)) < 1e-14;
 }
 
-/* Nodes are rows, edges are entries off the diagonal, with their positions. */
+/* Check the mesh: its nodes are the rows, its edges are the off-diagonal entries, and positions are right. */
 static PetscErrorCode ts_mesh(const graft_petsc_mesh *m, Mat a)
 {
     graft_mesh_view view = GRAFT_INIT(graft_mesh_view);
@@ -156,7 +157,8 @@ static PetscErrorCode ts_solver(Mat a, TS *ts)
     PetscFunctionReturn(0);
 }
 
-/* Training while the TS runs; then a step of the network is nearer to the next state than no change. */
+/* Train while the TS runs. Afterwards a step of the network must be nearer to the next state than the unchanged state
+ * is. */
 static PetscErrorCode ts_training(graft_petsc_mesh *m, Mat a, graft_network *network, graft_stream *stream)
 {
     graft_stream_status status = GRAFT_INIT(graft_stream_status);
@@ -213,7 +215,7 @@ static PetscErrorCode ts_training(graft_petsc_mesh *m, Mat a, graft_network *net
     PetscFunctionReturn(0);
 }
 
-/* What does not fit is an error with a sentence on all ranks. */
+/* Arguments that do not fit must return an error with the same message on all ranks. */
 static PetscErrorCode ts_mistakes(graft_petsc *g, graft_petsc_mesh *m, Mat a, graft_network *network,
                                   graft_stream *stream)
 {
@@ -253,7 +255,7 @@ static PetscErrorCode ts_mistakes(graft_petsc *g, graft_petsc_mesh *m, Mat a, gr
     PetscFunctionReturn(0);
 }
 
-/* A network that predicts the change of one value on free nodes: all but the border. */
+/* Make a network that predicts the change of one value on free nodes, which are all nodes except the border. */
 static PetscErrorCode ts_network(graft_petsc_mesh *m, Mat a, graft_network **network, graft_stream **stream)
 {
     graft_error        error = GRAFT_INIT(graft_error);

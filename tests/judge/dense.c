@@ -17,7 +17,7 @@ struct shape {
 /* A product whose matrices have gaps between rows, and its expected result. */
 struct gemm_product {
     graft_gemm g;
-    void      *a, *b, *c, *before; /* matrices of floats or doubles, and C before the product */
+    void      *a, *b, *c, *before; /* matrices of floats or doubles, and the contents of C before the product */
     double    *expected, *allowed; /* [m x n] expected result, and allowed error */
 };
 
@@ -25,7 +25,7 @@ enum { GAP = 3 };
 
 static uint32_t random_state = 1;
 
-/* A random number between -1 and 1. */
+/* Draw a random number between -1 and 1. */
 static float random_number(void)
 {
     random_state = random_state * 1664525u + 1013904223u;
@@ -48,7 +48,7 @@ static void set_element(void *x, int64_t i, graft_dtype type, double value)
     else ((float *)x)[i] = (float)value;
 }
 
-/* A random matrix. Doubles use digits that floats do not have. */
+/* Make a random matrix. Doubles have digits that floats cannot represent. */
 static void *random_matrix(int64_t elements, graft_dtype type)
 {
     void *made = malloc((size_t)(elements + 1) * gemm_element_bytes(type));
@@ -68,7 +68,7 @@ static double round_to(double value, graft_dtype type)
     return ldexp(nearbyint(ldexp(value, 8 - exponent)), exponent - 8);
 }
 
-/* The matrix op(X) [rows x depth], rounded; with `across` its rows are the columns of the stored matrix. */
+/* The matrix op(X) [rows x depth], rounded. With `across` its rows are the columns of the stored matrix. */
 static double *rounded(const void *x, int64_t stride, int across, int64_t rows, int64_t depth, graft_dtype type)
 {
     double *made = malloc((size_t)(rows * depth + 1) * sizeof *made);
@@ -225,8 +225,8 @@ static void check_type(const graft_dense_ops *ops, void *state, const char *name
     }
 }
 
-/* Try the weight gradient of wide layers, of which only a few elements are computed here. Also the memory that the
- * module keeps must be within the bound of graft_train.h for two threads. */
+/* Check the weight gradient of wide layers. Only a few of its elements are computed here. The memory that the module
+ * keeps must also be within the bound of graft_train.h for two threads. */
 static void dense_check_large(const graft_dense_ops *ops, void *state, const struct strict_host *host, graft_dtype type)
 {
     const int64_t m = 1000, n = 1100, k = 20500, bound = (16 + (type == GRAFT_BF16 ? 2 * 4 : 0)) * 1024 * 1024 + 65536;
@@ -269,7 +269,7 @@ static void dense_check_large(const graft_dense_ops *ops, void *state, const str
     free(c);
 }
 
-/* Try more shapes than a module keeps generated code for. */
+/* Check more shapes than the number for which a module keeps generated code. */
 static void check_many_shapes(const graft_dense_ops *ops, void *state, const char *name, graft_dtype type)
 {
     int good = 1;

@@ -85,7 +85,7 @@ static int stays(const graft_epilogue *e, int64_t vertex, int64_t column)
     return (word[column % 8 / 2] >> (column % 2 ? 16 : 0) & 0xFFFF) >= (uint32_t)floor(e->dropout * 65536 + 0.5);
 }
 
-/* Element (i, j) of the product after the epilogue, and whether ReLU and dropout let it pass. */
+/* Compute element (i, j) of the product after the epilogue, and whether ReLU and dropout keep it. */
 static double finish_element(const struct judge_scene *s, int64_t i, int64_t j, double z, int *through)
 {
     const graft_epilogue *e = &s->epilogue;
@@ -151,7 +151,7 @@ int judge_scene_right(struct judge_scene *s, double tolerance)
     return memcmp(bits, s->expected_bits, (size_t)(JUDGE_M * ((s->n + 7) / 8))) == 0;
 }
 
-/* Try every combination of the parts of an epilogue, of masks and of flags; every other combination takes a maximum. */
+/* Try every combination of parts of an epilogue, masks and flags. Every other combination computes a maximum. */
 static int combinations_right(struct judge_scene *s, int *runs)
 {
     for (unsigned c = 0; c < 1024; c += judge.case_step > 1 ? (unsigned)judge.case_step : 1) {

@@ -1,8 +1,9 @@
-/* graft-check judges the file of a module. Usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so
- * It prints TAP. The exit status is 0 if nothing is wrong, 1 if something is, and 2 if nothing could be tried. A child
- * process judges the module, so that a crash, an exit or a hang is reported and does not end the program.
+/* graft-check judges the file of a module. Usage: graft-check [--library FILE] [--large] [--timeout SECONDS] MODULE.so.
+ * It prints TAP. The exit status is 0 if nothing is wrong, 1 if something is wrong, and 2 if the module could not be
+ * tried. A child process judges the module, so that a crash, an exit or a hang is reported and does not end this
+ * program.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1 /* for dladdr() and dlinfo() */
+#define _GNU_SOURCE 1 /* declares dladdr() and dlinfo() */
 #include "judge.h"
 #include "manners.h"
 
@@ -31,7 +32,7 @@ static const char usage[] = "usage: graft-check [--library FILE] [--large] [--ti
 struct wish {
     const char *library, *module;
     int         large, version;
-    long        seconds; /* 0 for the default */
+    long        seconds; /* timeout; 0 for the default */
 };
 
 static struct strict_host host;
@@ -48,7 +49,7 @@ static int32_t open_library(const struct wish *wish, graft_error *error)
     return GRAFT_ERR_VERSION;
 }
 
-/* Find the entry of the module that was loaded last. */
+/* Find the entry point of the module that was loaded last. */
 static int find_entry(const char *path, graft_module_entry *entry)
 {
     *entry = GRAFT_INIT(graft_module_entry);
@@ -57,7 +58,7 @@ static int find_entry(const char *path, graft_module_entry *entry)
     return 0;
 }
 
-/* Check how the file was linked. */
+/* Check the linker options of the file. */
 static void check_link(const char *path)
 {
     void            *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -76,7 +77,7 @@ static void check_link(const char *path)
        "it has no text relocations and no static thread-local storage");
 }
 
-/* Run a small product as often as it takes to see whether memory or threads grow. */
+/* Run a small product many times, to find out whether memory or threads grow. */
 static int32_t small_products(void)
 {
     const struct product_shape shape = { 31, 29, 17, GRAFT_I32, GRAFT_F32, 0, 0, PRODUCT_EXACT };
@@ -238,7 +239,7 @@ int main(int argc, char **argv)
         printf("Bail out! no process can be made\n");
         return 2;
     }
-    /* Without a byte in the pipe the module has ended the process before all checks were made. */
+    /* If the child has written no byte to the pipe, the module has ended the process before all checks were made. */
     close(ends[1]);
     return read(ends[0], &verdict, 1) == 1 ? verdict : tell_end(status);
 }

@@ -1,5 +1,5 @@
 /* Checks of modules that implement kernels or dense products. Results are compared with the oracle, and the module must
- * leave the process as it was. Unit tests and graft-check share this code, which sees abi/ and the oracle alone. Checks
+ * leave the process unchanged. Unit tests and graft-check share this code, which uses only abi/ and the oracle. Checks
  * are printed as TAP.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef JUDGE_H
@@ -13,15 +13,15 @@ struct judge {
     const graft_api     *api;
     const graft_mxm_api *mxm;
     graft_context       *context;
-    int                  strict;    /* whether no other kernel stands in, so that a kernel may refuse a product */
-    int                  by_kernel; /* number of products that kernels computed themselves */
-    /* If more than 1, step between the combinations of mask, flags and epilogue that are tried. */
+    int                  strict;    /* whether no other kernel replaces this one, so that it may refuse a product */
+    int                  by_kernel; /* number of products that the kernel computed itself */
+    /* The step between those combinations of mask, flags and epilogue that are tried; 0 or 1 tries all. */
     int                  case_step;
 };
 extern struct judge judge;
 
 /** Judge a kernel by small products: all types, semirings, masks and flags, special numbers, and matrices without
- *  rows. */
+ * rows. */
 void judge_kernel(const char *kernel);
 
 /** Judge a kernel by products that are large enough to be shared among threads. */
@@ -33,9 +33,9 @@ void judge_epilogue(const char *kernel);
 /** Judge a dense module, given as the path of its file. No library is needed. */
 void judge_dense(const char *path);
 
-/* Parts of these checks, which other tests use too. */
+/* Parts of these checks that other tests also use. */
 
-/** A random product with its matrix made. judge_product_close() frees it. */
+/** Make a random product and its graft_matrix. judge_product_close() frees both. */
 void          judge_product_open(struct product *product, struct sample *sample, const struct product_shape *shape);
 void          judge_product_close(struct product *product);
 graft_matrix *judge_matrix(const graft_csr *csr);
@@ -49,7 +49,7 @@ struct judge_scene {
     struct sample_csr a;
     graft_matrix     *matrix;
     int64_t           n, vertex[JUDGE_M];
-    int               refused; /* number of refused products, with judge.strict */
+    int               refused; /* number of products that were refused, with judge.strict */
     graft_dense       b, c, residual;
     graft_mask        mask;
     graft_epilogue    epilogue;
@@ -61,7 +61,7 @@ struct judge_scene {
 graft_dense judge_dense_view(void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols);
 void        judge_scene_init(struct judge_scene *s, struct sample *sample, int64_t n);
 void        judge_scene_fini(struct judge_scene *s);
-/** Run the product. The result says whether it is right, or refused where that is legal. */
+/** Run the product. The result is whether it is right, or was refused where that is legal. */
 int         judge_scene_right(struct judge_scene *s, double tolerance);
 
 #endif

@@ -17,8 +17,8 @@ static int mxm_is_sum(graft_semiring semiring)
     return semiring <= GRAFT_PLUS_SECOND;
 }
 
-/** Try all masks and flags of one product with one semiring. Scale, winner and number of threads change from run to
- *  run. Most runs have one thread, because waking a team takes longer than so small a product. */
+/** Try all masks and flags of one product with one semiring. Row scale, winner and the number of threads vary between
+ * runs. Most runs have one thread, because waking a team of threads takes longer than such a small product. */
 void judge_masks(struct product *p, const char *kernel, graft_semiring semiring, struct sample *sample,
                  struct tally *tally)
 {
@@ -68,7 +68,7 @@ static void try_shape(const char *kernel, const struct product_shape *shape, str
     judge_product_close(&product);
 }
 
-/** Print the check for a tally. With `own` the kernel must have computed some products itself. */
+/** Print the check for a tally. With `own`, the kernel must have computed some products itself. */
 static void mxm_report(const char *kernel, const char *what, const struct tally *tally, int own)
 {
     int by_kernel = 0;
@@ -140,8 +140,8 @@ static void test_special_numbers(const char *kernel, enum product_numbers number
     mxm_report(kernel, numbers == PRODUCT_INFINITE ? "infinities" : "NaN and infinities", tally, 1);
 }
 
-/** Rows so long that threads share one, where ties show which entry wins, and results so large that they are written
- *  past the caches. */
+/** Try rows so long that several threads share one, in which ties show which entry wins, and results so large that they
+ * are written past the caches. */
 static void test_sizes(const char *kernel, const char *what, int variants, struct product_shape shape)
 {
     struct sample  sample = { 9 };
@@ -162,8 +162,8 @@ static void test_sizes(const char *kernel, const char *what, int variants, struc
     judge_product_close(&product);
 }
 
-/** Products large enough to be shared among threads, whose numbers have rounding errors, so that another order of sums
- *  would show. */
+/** Try products that are large enough to be shared among threads. Their sums have rounding errors, so that a different
+ * order of additions would be found. */
 static void test_mxm_threads(const char *kernel, graft_dtype dtype)
 {
     const struct product_shape shape = { 900, 24000, 33, GRAFT_I32, dtype, 1, 0, PRODUCT_ROUGH };
@@ -188,7 +188,7 @@ static void test_mxm_threads(const char *kernel, graft_dtype dtype)
     judge_product_close(&product);
 }
 
-/** Products that take long: large enough to be shared among threads, or to be written past the caches. */
+/** Try products that take long, because they are shared among threads or are written past the caches. */
 void judge_kernel_large(const char *kernel)
 {
     test_sizes(kernel, "long rows", 3,

@@ -23,14 +23,14 @@ struct settings {
     mode_t mask;
     char   locale[256], folder[1024];
     char   files[FILES];
-    int    draw; /* next number of rand(), which belongs to the host */
+    int    draw; /* the next value of rand(), which belongs to the host */
 };
 
 static struct settings before;
 static FILE           *printed;
 static int             saved[2];
 
-/* Whether arithmetic keeps results below the smallest normal number. */
+/* Whether arithmetic keeps results that are below the smallest normal number. */
 static int has_subnormals(void)
 {
     volatile double small = DBL_MIN;
@@ -66,7 +66,7 @@ void manners_begin(void)
     for (int i = 0; i < 2 && printed != NULL; i++) dup2(fileno(printed), i + 1);
 }
 
-/* The first line that was printed, in static memory, or NULL. */
+/* The first line that was printed, in static memory, or NULL if nothing was printed. */
 static const char *first_line(void)
 {
     static char text[160] = "it prints: ";
@@ -80,7 +80,7 @@ static const char *first_line(void)
     return count > 0 ? text : NULL;
 }
 
-/* The name of a signal whose action changed, in static memory, or NULL. */
+/* The name of a signal whose action has changed, in static memory, or NULL if none has. */
 static const char *changed_signal(int number)
 {
     static char text[96];
@@ -117,7 +117,7 @@ const char *manners_end(void)
 int manners_threads(void)
 {
     DIR *list = opendir("/proc/self/task");
-    int  count = -2; /* entries "." and ".." do not count */
+    int  count = -2; /* the entries "." and ".." are not counted */
 
     while (list != NULL && readdir(list) != NULL) count++;
     if (list != NULL) closedir(list);

@@ -20,14 +20,14 @@ import time
 import tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What both builds have in common, and what lane `threads` has besides.
+# The options that both builds share, and the additional options of lane `threads`.
 OPTIONS = ["-Dsanitize_lane=false", "-Db_lundef=false", "-Db_ndebug=false", "-Dgraft-train=disabled"]
 SMALL_AND_ALONE = ["-Dsmall_limits=true", "-Dgraphblas=disabled", "-Dcblas=disabled", "-Donednn=disabled",
                    "-Dmpi=disabled", "-Dmetis=disabled"]
 
-# Target, and the arguments it is run with.
+# The tests of this lane, each with the arguments with which it runs.
 SANITIZED = {
-    "tests/unit/test_gradient": ["sage"],  # test_blocks has the other kinds
+    "tests/unit/test_gradient": ["sage"],  # test_blocks runs with the other kinds of models
     "tests/unit/test_mxm": ["simd", "graphblas", "reference"],
     "tests/unit/test_epilogue": ["tests/unit/modules/graft_kernel_wrong.so"],
     "tests/unit/test_blocks": [],
@@ -86,7 +86,7 @@ SANITIZED = {
 THREADED = {
     "tests/unit/test_threads": [],
     "tests/unit/test_threads_memory": ["200"],
-    "tests/unit/test_sampler": [],  # prefetch() of several threads
+    "tests/unit/test_sampler": [],  # several threads call prefetch()
     "tests/unit/test_subgraphs": [],
     "tests/unit/test_exchange": [],
     "tests/unit/test_faults": [],
@@ -100,14 +100,15 @@ THREADED = {
     "tests/unit/test_mesh_ranks": [],
     "tests/unit/test_mgn_ranks": [],
     "tests/unit/test_network_misuse": [],
-    "tests/unit/test_workers": ["few"],  # not above: the leak checker crashes at its exit
+    "tests/unit/test_workers": ["few"],  # not in the lists above, because the leak checker crashes at its exit
     "tests/unit/test_workers_ranks": ["few"],
     "tests/abi/test_callers": [],
 }
 
 
 class Lane:
-    """A build, what is run in it, and in which environment. A finding ends a program, so that it is seen."""
+    """One lane: a build, the programs that run in it, and their environment. A program ends at the first error that
+    a sanitizer finds."""
 
     def __init__(self, programs, sanitizers, compiler, environment, options=(), prefix=()):
         self.programs, self.sanitizers, self.compiler = programs, sanitizers, compiler
@@ -119,22 +120,22 @@ class Lane:
 
 
 def archer():
-    """How the thread sanitizer learns what OpenMP synchronizes; without it, teams have one thread."""
+    """Find Archer, by which the thread sanitizer learns what OpenMP synchronizes. Without it, teams have one thread."""
     found = glob.glob("/usr/lib/llvm-19/lib/libarcher.so")
     return {"OMP_TOOL_LIBRARIES": found[0], "ARCHER_OPTIONS": "verbose=0"} if found else {"GRAFT_THREADS": "1"}
 
 
 def lanes():
     suppressions = os.path.join(HERE, "threads.supp")
-    # The runtime of gcc 13 and older takes some thread-local memory for that of a glibc before 2.25, and its search for
-    # leaks then ends with a signal now and then: https://github.com/google/sanitizers/issues/1322.
+    # The sanitizer runtime of gcc 13 and older mistakes some thread-local memory for that of a glibc before 2.25. Its
+    # search for leaks then sometimes crashes: https://github.com/google/sanitizers/issues/1322.
     sanitize = Lane(SANITIZED, "address,undefined", [], {
         "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:intercept_tls_get_addr=0",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "LSAN_OPTIONS": f"suppressions={os.path.join(HERE, 'leaks.supp')}:print_suppressions=0",
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"})
-    # The thread sanitizer needs its addresses free, which a system with much randomization does not grant.
+    # The thread sanitizer needs certain addresses, which are not free on systems with strong address randomization.
     threads = Lane(THREADED, "thread", ["clang-19"], {
         "TSAN_OPTIONS": f"halt_on_error=1:ignore_noninstrumented_modules=1:suppressions={suppressions}", **archer()},
         SMALL_AND_ALONE, ["setarch", "-R"] if shutil.which("setarch") else [])
@@ -151,7 +152,7 @@ def introspect(meson, what, folder):
 
 
 def build(lane, source, folder, meson):
-    """None, or what went wrong."""
+    """Build the lane. The result is None, or says what went wrong."""
     environment = dict(os.environ)
     if lane.compiler:
         ccache = ["ccache"] if shutil.which("ccache") else []
@@ -160,13 +161,13 @@ def build(lane, source, folder, meson):
         shutil.rmtree(folder, ignore_errors=True)
         done = run([*meson, "setup", folder, source, "-Dbuildtype=debugoptimized", "-Doptimization=1",
                     f"-Db_sanitize={lane.sanitizers}", *OPTIONS, *lane.options], env=environment)
-    else:  # tests that are new since then are targets after this only
+    else:  # tests that were added later become targets only after this command
         done = run([*meson, "setup", "--reconfigure", folder, source], env=environment)
     if done.returncode != 0:
         return done.stdout
     targets = {os.path.splitext(target)[0] for program, arguments in lane.programs.items()
                for target in [program, *arguments] if target.startswith("tests/")}
-    # Programs load the library and its modules.
+    # Programs load the library and its modules, so these are built too.
     targets |= {target["name"] for target in introspect(meson, "targets", folder)
                 if target["installed"] and target["type"].startswith("shared")}
     done = run([*meson, "compile", "-C", folder, "--jobs", "2", *([] if lane.is_whole else sorted(targets))],
@@ -175,7 +176,7 @@ def build(lane, source, folder, meson):
 
 
 def commands(lane, folder, meson, names):
-    """What is run: programs with their arguments, by their places in the build."""
+    """The commands to run: programs with their arguments, by their paths in the build."""
     listed = [[program, *arguments] for program, arguments in lane.programs.items()]
     if not lane.is_whole:
         return listed
@@ -188,7 +189,8 @@ def commands(lane, folder, meson, names):
 
 
 def test(lane, folder, command):
-    """How many seconds a program took, and what is wrong with it, as lines; none if all is right."""
+    """Run a program. The result is its duration in seconds and a list of lines that say what is wrong, which is
+    empty if nothing is."""
     began = time.monotonic()
     wrong = faults(lane, folder, *command)
     return time.monotonic() - began, wrong
@@ -201,7 +203,7 @@ def faults(lane, folder, program, *arguments):
     launcher = []
     if program.startswith("tests/mpi/"):
         launcher = [shutil.which("mpiexec." + program.rsplit("_", 1)[1]), "-n", "2"]
-        # Without frame pointers in the MPI only the slow unwinder finds whose allocation it was.
+        # Without frame pointers in the MPI library, only the slow unwinder finds the caller of an allocation.
         environment["ASAN_OPTIONS"] += ":fast_unwind_on_malloc=0"
     try:
         done = run([*lane.prefix, *launcher, os.path.join(folder, program), *arguments], env=environment, timeout=1800)
@@ -231,7 +233,8 @@ def main():
     if not tap.ok(not fault, f"the build of lane '{name}'", *(fault.splitlines()[-40:] if fault else [])):
         return tap.done()
     chosen = commands(lane, folder, meson, names)
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:  # some wait
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:  # some programs wait
+                                                                                           # programs wait
         for command, (seconds, wrong) in zip(chosen, pool.map(lambda command: test(lane, folder, command), chosen)):
             tap.ok(not wrong, f"{' '.join(map(os.path.basename, command))}, {seconds:.0f} s", *wrong[:40])
     return tap.done()

@@ -1,5 +1,5 @@
 /* Replaces plugin/base/processor.c in a library for tests, which then behaves as on a processor with fewer instruction
- * sets. Variable GRAFT_TEST_ISA is the highest one, a number of enum gr_isa.
+ * sets. Variable GRAFT_TEST_ISA is the highest instruction set, as a number of enum gr_isa.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/processor.h"
 

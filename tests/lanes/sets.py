@@ -15,12 +15,14 @@ import sys
 import tap
 from unit_tests import run, tests_of
 
-# What has loops for each instruction set: products, edge operators, models, draws, caches, codes, networks.
+# Tests of the code that has loops for each instruction set: products, edge operators, models, random draws, caches,
+# codecs, networks.
 OWN = ["test_mxm", "test_edge", "test_gradient gat", "test_sampler", "test_caches_state", "test_codec", "test_network"]
 SETS = {"0": "the least that all processors have", "1": "AVX2"}
-# What compares bits of products, or falls back to plain loops.
+# Tests that compare products bitwise, or that use plain loops instead of a module.
 FOREIGN = ["test_mgn", "test_mgn_ranks", "test_gradient mlp", "test_predict_list"]
-# A variable, its values with what the library then says, the module, its library, and how that is asked.
+# For each library: a variable, its values with what the library then reports, the module, the library, and the code
+# that asks it.
 LIBRARIES = [
     ("OPENBLAS_CORETYPE", {name: name for name in ("Haswell", "SkylakeX", "Zen", "Prescott")}, "cblas", "libopenblas",
      "f = l.openblas_get_corename; f.restype = ctypes.c_char_p; print(f().decode())"),
@@ -29,7 +31,7 @@ LIBRARIES = [
 
 
 def run_one(build, tests, words, environment):
-    """The option of the module is not for programs that get the modules as arguments."""
+    """Run one test. The option that selects the module is not set for programs whose arguments are modules."""
     name, *arguments = words.split()
     test = tests[name]
     command = [test["cmd"][0], *arguments] if arguments else test["cmd"]
@@ -39,14 +41,14 @@ def run_one(build, tests, words, environment):
 
 
 def run_all(kind, build, tests, names, environment):
-    """Programs side by side, as some wait."""
+    """Run programs in parallel, because some wait."""
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for name, fault in zip(names, pool.map(lambda name: run_one(build, tests, name, environment), names)):
             tap.ok(fault is None, f"{kind}: {name}", *(fault or []))
 
 
 def kernels(build, library, environment):
-    """The names of the kernels with sets of their own that a library has."""
+    """The names of those kernels of a library that have loops for each instruction set."""
     listed = subprocess.run([os.path.join(build, "graft-info"), "--library", library], capture_output=True, text=True,
                             env=dict(os.environ, **environment), check=False).stdout
     return re.findall(r"kernel +simd\.?(\w*) +(\d+)", listed)
@@ -66,7 +68,7 @@ def check_own(build, tests, names):
 
 
 def answer(module, library, code, environment):
-    """What the library of a module says about itself, or why it says nothing."""
+    """What the library behind a module reports about itself, or the reason why it reports nothing."""
     linked = subprocess.run(["ldd", module], capture_output=True, text=True, check=False).stdout
     path = re.search(rf"=> (\S*{library}\S*)", linked)
     if path is None:

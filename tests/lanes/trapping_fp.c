@@ -1,5 +1,5 @@
-/* Replaces plugin/base/fp.c in a library for tests, which then traps in its calls what it usually masks, so that a
- * program ends where a call computes a number that is not finite.
+/* Replaces plugin/base/fp.c in a library for tests. The library then enables traps in its calls instead of masking
+ * them, so that a program ends at the place where a call computes a number that is not finite.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fp.h"
 

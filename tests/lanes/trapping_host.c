@@ -1,5 +1,5 @@
-/* A library that is preloaded into a program and traps floating-point exceptions before main(). Every new thread
- * inherits that from the thread that starts it, also inside of libraries.
+/* A library that is preloaded into a program and enables traps for floating-point exceptions before main(). Every new
+ * thread inherits the traps from the thread that starts it, also inside libraries.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <fenv.h>

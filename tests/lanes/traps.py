@@ -17,18 +17,18 @@ import tempfile
 import tap
 from unit_tests import run, tests_of
 
-# Those that take least time for each interface, and those that compute with what is not finite.
+# For each interface the test that takes the least time, and tests that compute with numbers that are not finite.
 HOSTS = ["test_batch_norm", "test_codec", "test_data", "test_edge", "test_group", "test_halo", "test_mesh",
          "test_model", "test_network_state", "test_nonfinite", "test_optimizers", "test_sampler", "test_stream"]
 FINITE = ["test_batches", "test_codec", "test_edge", "test_halo", "test_labels", "test_model", "test_network",
           "test_regression", "test_stream"]
-# Programs that themselves compute what is not finite.
+# Programs that compute numbers that are not finite themselves.
 OWN = ["test_mxm"]  # its oracle compares with NaN
 TRAPPED = "import ctypes; print(ctypes.CDLL('libm.so.6').fegetexcept())"
 
 
 def check_drop_in(build, library):
-    """A program of GraphBLAS with the drop-in, which takes the library that is beside it."""
+    """Check a GraphBLAS program with the drop-in, which uses the library in the same folder."""
     program = os.path.join(build, "tests", "bench", "grb_program")
     if not os.path.exists(program):
         tap.skip("library: the drop-in", "GraphBLAS is not installed")
@@ -59,7 +59,8 @@ def main(build, meson, *programs):
     tests = tests_of(build, meson)
     folder = os.path.join(build, "tests", "lanes")
     preload = os.path.join(folder, "trapping_host.so")
-    # No module is beside it: the code that oneDNN generates computes with what it finds behind the rows of a block.
+    # There is no module in the folder, because the code that oneDNN generates computes with the memory behind the rows
+    # of a block.
     library = {"GRAFT_LIBRARY": os.path.join(folder, "libgraft_trapping.so"), "GRAFT_TEST_FINITE": "1"}
     trapped = subprocess.run([sys.executable, "-c", TRAPPED], env={**os.environ, "LD_PRELOAD": preload}, text=True,
                              capture_output=True)

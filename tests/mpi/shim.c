@@ -18,7 +18,7 @@ enum { MORE = 16 };
 static enum shim_fault fault;
 static long            fault_at = -1, sent, received;
 
-/* A message that waits until the next one was sent. */
+/* A message that is held back until the next one was sent. */
 static struct {
     void    *data;
     int      bytes, to, tag;
@@ -37,7 +37,7 @@ long shim_set(int kind, long at)
     return count;
 }
 
-/* Read from the environment which fault to make. */
+/* Read from the environment which fault is to be made. */
 static void shim_begin(void)
 {
     static const char *const names[] = SHIM_NAMES;

@@ -13,8 +13,8 @@ enum shim_fault {
     SHIM_RANDOM,    /* all bytes are random */
     SHIM_DROPPED,   /* nothing is sent */
     SHIM_DOUBLED,   /* the message is sent twice */
-    SHIM_REORDERED, /* it is sent after the next one to the same rank, or after 20 ms */
-    SHIM_DELAYED,   /* the sender sleeps for 50 ms first */
+    SHIM_REORDERED, /* the message is sent after the next one to the same rank, or after 20 ms */
+    SHIM_DELAYED,   /* the sender sleeps for 50 ms before it sends */
     SHIM_SEND,      /* MPI_Isend() fails */
     SHIM_RECEIVE,   /* MPI_Irecv() of the n-th received message fails */
     SHIM_FAULTS
@@ -24,8 +24,8 @@ enum shim_fault {
     { "none",    "flip",    "cut",       "longer",  "zeroed", "random",                                                \
       "dropped", "doubled", "reordered", "delayed", "send",   "receive" }
 
-/** From now on message number `at` of this process, counted from 0, has this fault. Returns how many it has sent and
- *  received since the last call, those sent in the upper half. */
+/** Give message number `at` of this process, counted from 0 from now on, this fault. The result has the number of
+ * messages received since the last call in the lower half, and the number of messages sent in the upper half. */
 long shim_set(int fault, long at);
 typedef long (*shim_setter)(int fault, long at);
 

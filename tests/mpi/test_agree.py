@@ -27,7 +27,7 @@ TRAINED = ["model=sage", "epochs=10", "dropout=0.5", "eval_every=0", "threads=1"
 
 
 def pairwise(*choices):
-    """A part of the product of the choices, in which each pair of values of two choices occurs."""
+    """Choose a subset of the product of these lists in which each pair of values of two lists occurs."""
     def pairs(row):
         return set(itertools.combinations(enumerate(row), 2))
 
@@ -39,7 +39,7 @@ def pairwise(*choices):
 
 
 def read_safetensors(path):
-    """The arrays of floats in a file, by name."""
+    """The arrays of floats in a file, as {name: array}."""
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0]
@@ -53,8 +53,8 @@ def read_safetensors(path):
 
 
 def outcome_of_program(command, sets):
-    """Run graft-train, with a launcher or without. The result is its losses and weights, or what it printed if it
-    failed."""
+    """Run graft-train, with a launcher or without. The result is a dict with its losses and weights, or its output
+    if it failed."""
     with tempfile.TemporaryDirectory() as scratch:
         result = subprocess.run([*command, "--set", *sets, "--json", f"{scratch}/report.json", "--save",
                                  f"{scratch}/state"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -81,7 +81,7 @@ def outcome_over_ranks(transport, ranks, folder, sets, arguments):
 
 
 def apart(ours, theirs):
-    """The distance of two vectors, relative to the length of the second."""
+    """The distance of two vectors, relative to the norm of the second."""
     if len(ours) != len(theirs):
         return math.inf
     length = math.sqrt(math.fsum(b * b for b in theirs))
@@ -114,8 +114,8 @@ def test_set(name, folder, sets, arguments):
 
 
 def test_asynchronous(name, folder, sets, arguments):
-    """Epochs that wait for their own rows are synchronous ones; and what others come to is no matter of when rows came:
-    it is the same with every transport."""
+    """Check stale training. If its epochs wait for their own rows, they must equal synchronous epochs. Otherwise the
+    results must not depend on the time at which rows arrive, and so must be the same with every transport."""
     ways = {"synchronous": [], "waiting": ["halo.staleness=1:1"],
             "asynchronous": ["halo.staleness=1:0:0.5", "halo.codec=q8"]}
     first = None
@@ -149,8 +149,8 @@ def main():
     else:
         skip("Cora", "GRAFT_TEST_DATA names no folder that has it")
     if os.path.isdir(arguments.debian):
-        # Adam makes steps of full length of gradients that are next to nothing, where a sum in another order may turn a
-        # ReLU on or off; that happens in one process too, with row_masks=no for instance.
+        # Adam makes full steps for gradients that are nearly 0. Sums in another order may change the sign of the
+        # argument of a ReLU there. This also happens in one process, for example with row_masks=no.
         test_set("Debian", arguments.debian, ["layers=3", "hidden=32", "optimizer=sgd:0.9", "lr=0.1"],
                  arguments)
     else:

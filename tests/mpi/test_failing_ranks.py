@@ -18,7 +18,8 @@ from train_host import MODEL, TIMEOUT, base, data, differing_tensors, program, r
 from tap import done, ok
 
 RANKS, DEADLINE = 3, 2
-# The deadline, the time in which ranks agree on who missed it and end, and some time for a busy machine.
+# The longest time that ranks may take: the deadline, the agreement on which rank missed it, the end of the processes,
+# and some time for a busy machine.
 PATIENCE = 30 + 5 * DEADLINE
 TRAINED = [*MODEL, "threads=1", "dropout=0.3", "partition=hash"]
 MARK = "GRAFT_TEST_RUN"
@@ -28,8 +29,8 @@ numbers = itertools.count()
 
 
 class Run:
-    """Ranks that train until they are disturbed; they are known by a mark in their environment. With `asleep` they wait
-    for a partitioner that never answers."""
+    """A run whose ranks train until they are disturbed. Its processes are found by a mark in their environment. With
+    `asleep` the ranks wait for a partitioner that never answers."""
 
     def __init__(self, *settings, options=(), asleep=False):
         self.mark = f"{os.getpid()}.{next(numbers)}"
@@ -53,7 +54,7 @@ class Run:
             time.sleep(0.05)
 
     def others(self):
-        """Commands of the processes that are neither the launcher nor ranks."""
+        """The commands of processes of the run that are neither the launcher nor ranks."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -69,7 +70,7 @@ class Run:
         return found
 
     def ranks(self, name=None):
-        """The processes that run now, by rank; those of one program, or all."""
+        """The processes that run now, by rank. With `name` only those of that program."""
         found = {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -85,8 +86,8 @@ class Run:
         return found
 
     def finish(self):
-        """Wait for the end. The result is what was printed, or None if it did not end, and the ranks that were left,
-        which are killed."""
+        """Wait for the end. The result is the output, or None if the run did not end, and the ranks that were left
+        over, which are killed."""
         end = time.monotonic() + PATIENCE
         try:
             self.output, self.errors = self.child.communicate(timeout=PATIENCE)
@@ -105,7 +106,7 @@ class Run:
         return self.code is not None and not left
 
     def said(self):
-        """Lines of the program itself, because launchers also print something when a process fails."""
+        """The lines that the program itself printed, because launchers also print lines when a process fails."""
         return [line for line in self.errors.splitlines()
                 if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -126,7 +127,7 @@ def test_killed(rank, *settings):
     os.kill(one.pids[rank], signal.SIGKILL)
     ok(one.finish() and one.code != 0, f"rank {rank} is killed{told(settings)}: all end, with a failure", *one.facts())
     if mpi != "openmpi":
-        return  # its launcher ends the other ranks at once, whatever the options
+        return  # this launcher ends the other ranks at once, whatever the options are
     one = Run(*settings, options=["--enable-recovery"])
     os.kill(one.pids[rank], signal.SIGKILL)
     ok(one.finish(), f"rank {rank} is killed{told(settings)}, and the launcher lets the others live: they end",
@@ -135,7 +136,7 @@ def test_killed(rank, *settings):
 
 
 def test_killed_early():
-    """Kill the first rank while a script that has started other processes partitions for it."""
+    """Kill the first rank while a script is partitioning for it, which has started other processes."""
     with open(script, "w") as file:
         file.write(f'#!/bin/sh\nsleep 100 &\n(sleep 100; true) &\n"{partitioner}"\n')
     os.chmod(script, 0o755)
@@ -164,12 +165,12 @@ def test_stopped(rank, *settings):
 
 def test_interrupted(name, number, at_launcher=False):
     saved, report = f"{base}/{name}", f"{base}/{name}.json"
-    # Open MPI's launcher waits a second, or so many, before it asks its ranks to end, and again before it kills them.
-    # In this time it does not read what they print: epochs are so short that it has no room on the way.
+    # The launcher of Open MPI waits one second, or a given number, before it asks its ranks to end, and again before it
+    # kills them. During this time it does not read what they print. Epochs are so short that the pipe to it gets full.
     waits = at_launcher and mpi == "openmpi"
     options = ["--mca", "odls_base_sigkill_timeout", "3"] if waits else []
-    # On a busy machine the launcher of MPICH sometimes loses the status of ranks when it is interrupted, so ranks write
-    # it to a file.
+    # On a busy machine the launcher of MPICH sometimes loses the exit status of ranks when it is interrupted, so ranks
+    # write their status to a file.
     written = f"{base}/codes" if at_launcher and not waits else None
     if written:
         options = ["bash", "-c", f'trap : INT; "$@"; code=$?; echo $code >> "{written}"; exit $code', "rank"]
@@ -220,7 +221,7 @@ def last_losses(path):
 
 
 def test_resumed(saved, epoch):
-    """Resume an interrupted run with as many ranks, with more, with fewer, and in one process."""
+    """Resume an interrupted run with the same number of ranks, with more, with fewer, and in one process."""
     total = f"epochs={epoch + 4}"
     straight = launch(RANKS, total, "--save", f"{base}/straight", "--json", f"{base}/straight.json")
     same = launch(RANKS, total, "--resume", saved, "--save", f"{base}/same")
@@ -236,8 +237,8 @@ def test_resumed(saved, epoch):
            f"resumed with {ranks}, to the same losses within rounding", result.stderr, found, expected)
 
 
-# The first rank, which prints; and with rows on their way from one epoch to the next. test_random_signals.py has other
-# ranks, moments and options.
+# Kill the first rank, which prints, also while stale rows are in flight between epochs. test_random_signals.py tries
+# other ranks, moments and options.
 test_killed(0)
 test_killed_early()
 test_killed(1, "halo.staleness=1")

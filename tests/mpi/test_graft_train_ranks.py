@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks graft-train under mpiexec: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. The results of N ranks must be
-those of one process, only the first rank prints, and errors are printed once. Prints TAP."""
+"""Checks graft-train under mpiexec: test_graft_train_ranks.py LAUNCHER N GRAFT-TRAIN. The results of N ranks must
+equal those of one process. Only the first rank prints, and each error is printed once. Prints TAP."""
 import array
 import glob
 import json
@@ -25,7 +25,8 @@ def launch(*args):
 
 
 def launch_each(words):
-    """Run graft-train under the launcher. Some launchers give the first rank a terminal that nobody reads."""
+    """Run graft-train with the launcher. Some launchers give the first rank a terminal from which nothing can be
+    read."""
     environment = dict(os.environ, LC_ALL="C", TERM="xterm")
     return subprocess.run([launcher, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL, text=True, timeout=TIMEOUT, env=environment)
@@ -36,7 +37,7 @@ PARENT = """
 import ctypes, os, subprocess, sys
 mpi = ctypes.CDLL(sys.argv[1])
 mpi.MPI_Init(None, None)
-print(f"exit {subprocess.run(sys.argv[2:]).returncode}\\n", end="", flush=True)  # one write, which stays whole
+print(f"exit {subprocess.run(sys.argv[2:]).returncode}\\n", end="", flush=True)  # a single write
 mpi.MPI_Finalize()
 """
 
@@ -47,7 +48,7 @@ def read(path, mode="r"):
 
 
 def said(result):
-    """Lines of the program itself, because launchers also print something when a process fails."""
+    """The lines that the program itself printed, because launchers also print lines when a process fails."""
     return [line for line in result.stderr.splitlines()
             if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -119,8 +120,8 @@ def test_training(partition):
 
 
 def test_list():
-    """The ranks predict a list with a saved model. Rows must be in the order of the list, as one process writes
-    them."""
+    """The ranks predict a list of vertices with a saved model. The rows must be in the order of the list, as with
+    one process."""
     model = ["--model", f"{base}/given/one/checkpoint.safetensors", "--vertices", f"{base}/list.npy"]
     write_npy(f"{base}/list.npy", "<i8", "q", (40,), [v * 71 % N for v in range(40)])
     for name, start in (("one", run), ("many", launch)):
@@ -144,7 +145,7 @@ def test_list():
 
 
 def make_directed(folder):
-    """The same vertices with few training vertices, and edges in one direction only."""
+    """Make a data set with the same vertices, few training vertices, and edges in one direction only."""
     rng = random.Random(7)
     edges = sorted({(rng.randrange(N_EACH) * N_CLASSES + v % N_CLASSES, v) for v in range(N) for _ in range(2)})
     os.mkdir(folder)
@@ -178,8 +179,8 @@ def test_prepared():
 
 
 def test_masked_maxima(directed, shared):
-    """Where the row masks of maxima change the bytes of an epoch, nobody says that they have no effect, and elsewhere
-    the warning and --explain do."""
+    """If the row masks of maxima change the number of bytes in an epoch, nothing may say that they have no effect.
+    Otherwise the warning and --explain must say so."""
     results = [launch(directed, *TRAINED, "aggregator=max", f"parallel={shared}", "epochs=2", f"row_masks={masks}",
                       "--explain", "--json", f"{base}/{masks}.json") for masks in ("yes", "no")]
     if not ok(all(result.returncode == 0 for result in results), f"maxima, parallel={shared}: it trains",
@@ -193,7 +194,7 @@ def test_masked_maxima(directed, shared):
 
 
 def test_profile():
-    """The parts of the time of an exchange must be counted once, and lie inside of their phase in the trace."""
+    """Each part of the time of an exchange must be counted once, and lie inside its phase in the trace."""
     result = launch(data, *TRAINED, "partition=hash", "--profile", f"{base}/profile.json")
     table = [line.split() for line in result.stdout.splitlines()]
     rows = [words for words in table if words[:1] in (["forward"], ["backward"], ["evaluation"])]
@@ -226,7 +227,8 @@ def refused(name, result, code, *words):
 
 
 def test_metis():
-    """METIS is a program beside the library. The owners that it finds are written to a file, and found again."""
+    """METIS is a program in the folder of the library. The owners that it computes are written to a file and read
+    again."""
     if not os.path.exists(os.path.join(os.path.dirname(program), "graft-metis")):
         skip("metis", "there is no graft-metis")
         return
@@ -248,7 +250,7 @@ def test_metis():
 
 
 def test_one_rank():
-    """An error of one rank before it has joined the others, which must not wait for it."""
+    """If one rank fails before it has joined the others, they must not wait for it."""
     def spoiled(*args):
         many = str(int(n_ranks) - 1)
         return launch_each(["-n", "1", program, data, *TRAINED, ":", "-n", many, program, data, *TRAINED, *args])
@@ -264,7 +266,7 @@ def test_one_rank():
     refused("another data set on one rank", result, 2, f"DATASET is '{data}' on rank 0 and '{base}' on rank 1")
     ok(not glob.glob(f"{base}/alone*"), "nothing is written then")
     result = launch_each(["-n", n_ranks, "env", "GRAFT_LIBRARY=/none", program, data, *TRAINED])
-    # The launcher ends the other ranks when the first one has left, so they may not have printed anything.
+    # The launcher ends the other ranks when the first one has ended, so some may not have printed anything.
     speakers = [line.split(": ")[1] for line in said(result)]
     ok(result.returncode == 1 and speakers and len(speakers) == len(set(speakers)) and
        set(speakers) <= {f"rank {rank}" for rank in range(int(n_ranks))},
@@ -343,7 +345,7 @@ def test_fetched():
            for cache in json.loads(read(f"{base}/fetched_alone.json"))["caches"][1:]),
        "with hec.miss=fetch_keep later batches find rows that were fetched", alone.stdout, alone.stderr)
 
-    # Without rows of earlier batches nothing is lost when a run ends.
+    # Without stale rows nothing is lost when a run ends.
     fetched = [*TRAINED, "batch_size=4", "fanout=4", "aep.rows=0", "hec.miss=fetch"]
     last, again = f"{base}/fetched_last.json", f"{base}/fetched_again.json"
     results = [launch(data, *fetched, "epochs=4", "--json", last),
@@ -358,7 +360,7 @@ def test_fetched():
 
 
 def test_caches_resumed():
-    """Each rank saves its caches, and gets them again when a run is resumed."""
+    """Each rank saves its caches, and gets them back when the run is resumed."""
     settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
     whole, half = f"{base}/caches_whole.json", f"{base}/caches_half.json"
     folder = f"{base}/caches"
@@ -402,8 +404,8 @@ def test_caches_lost(settings, folder, losses):
 
 
 def test_idle():
-    """Options that have no effect together with the others must be reported once, and options that have one must
-    not."""
+    """Options that have no effect together with the others must be reported once. Options that have an effect must
+    not be reported."""
     idle = ["halo.budget=balance:0.5:5", "halo.rounding=nearest"]
     result = launch(data, *TRAINED, "halo.timeout=60", *idle)
     warned = [line for line in result.stderr.splitlines() if "no effect" in line]
@@ -431,8 +433,8 @@ def test_async():
 
 
 def test_adaptive_bits():
-    """Within a budget of bytes two runs are identical. Without one the ranks measure their network. A budget that
-    cannot be met is an error."""
+    """With a budget of bytes two runs must be identical. Without one the ranks measure their network. A budget that
+    cannot be kept is an error."""
     adaptive = [data, *TRAINED, "partition=hash", "halo.codec=adaptive", "halo.budget=balance:0.5:4"]
     losses = []
     for turn in range(2):
@@ -463,7 +465,8 @@ def test_adaptive_bits():
 
 
 def shared_report(ranks, name, *settings):
-    """A run in which each epoch has all sums of all rows. Its report is empty if it failed."""
+    """Run a training in which every epoch computes all sums of all rows. The result is its report, which is empty if
+    the run failed."""
     out = f"{base}/{name}.json"
     result = launch_each(["-n", str(ranks), program, data, *TRAINED, "row_masks=no", "reuse_input=no", *settings,
                           "--explain", "--json", out])
@@ -482,7 +485,8 @@ def bytes_by_pass(report):
 
 
 def says_shared(name, stdout, report, columns, edges):
-    """That ranks share columns must be printed before the first epoch, and after the last one with the sent bytes."""
+    """Check that the program says that ranks share columns before the first epoch, and that it prints the sent bytes
+    after the last one."""
     sent = report.get("halo_bytes_per_epoch", 0)
     ok(sent == sum(bytes_by_pass(report).values()) > 0 and "halo_bytes_if_post" not in report and
        f"messages        {1e-6 * sent:.3f} MB of shared columns per epoch" in stdout and
@@ -494,9 +498,9 @@ def says_shared(name, stdout, report, columns, edges):
 
 
 def test_shared_columns():
-    """Each of two transposes of a sum of d columns over m ranks sends 4 n d (m-1) / m bytes (MixGCN, section 3.1.2):
-    layer 0 sums 8 features and has no gradient, layer 1 sums the 3 classes. Each edge of another rank is a number of 4
-    bytes, as is the length of each row."""
+    """Check the bytes of a shared run. Each of two transposes of a sum of d columns over m ranks sends 4 n d (m-1) /
+    m bytes (MixGCN, section 3.1.2). Layer 0 sums 8 features and has no gradient; layer 1 sums the 3 classes. Each
+    edge of another rank is sent as a number of 4 bytes, and so is the length of each row."""
     m = int(n_ranks)
     sums = {(0, "forward"): 8 * N * 8 * (m - 1) // m, (1, "forward"): 8 * N * 3 * (m - 1) // m}
     sums[1, "backward"] = sums[1, "forward"]
@@ -532,7 +536,7 @@ def test_shared_columns():
 
 
 def test_limit(ranks, names, *settings):
-    """If no mode fits, the error names the smallest limit that works, which must be right."""
+    """If no mode fits into the limit, the error must name the smallest limit that works."""
     wide = [data, *TRAINED, "hidden=3000", "epochs=1", *settings]
     result = launch_each(["-n", str(ranks), program, *wide, "memory.limit=1"])
     found = re.search(rf"with {names} a rank needs ([0-9.]+) MB at least, more than one of them may use; expected "

@@ -22,14 +22,14 @@
 #include <mpi.h>
 
 enum { MOST_TRIES = 1900, RANKS_MOST = 8 };
-static const double      TIMEOUT = 1; /* deadline of the ranks, in seconds */
+static const double      TIMEOUT = 1; /* deadline of the ranks in seconds */
 static const char *const names[] = SHIM_NAMES;
 
 static int              rank, n_ranks, tries;
 static shim_setter      shim;
 static struct job_input input;
 
-/* How a try ended on one rank. */
+/* The end of a try on one rank. */
 struct end {
     int32_t  rc, rank;
     uint64_t digest;
@@ -38,7 +38,7 @@ struct end {
     char     message[448];
 };
 
-/* How a try ended on all ranks, as rank 0 knows it. */
+/* The end of a try on all ranks, as rank 0 knows it. */
 struct attempt {
     const struct job *job;
     enum shim_fault   fault;
@@ -49,7 +49,7 @@ struct attempt {
     struct end        end[RANKS_MOST];
 };
 
-/* Ask the other ranks over the host's own communicator, which has no faults. */
+/* Ask the other ranks over the host's own communicator, whose messages have no faults. */
 static int learn(void *arg, int32_t rc)
 {
     struct attempt *a = arg;
@@ -91,7 +91,7 @@ static void attempt_job(struct attempt *a)
     mine.digest = run.digest;
     mine.rank = h->error.rank;
     if (mine.rc < 0) snprintf(mine.message, sizeof mine.message, "%s", h->error.message);
-    /* A second copy of a message must not be received by a later communicator. */
+    /* A later communicator must not receive the duplicate of a message. */
     if (a->fault != SHIM_NONE) h->transport.abandon(h->transport.self);
     h->transport.close(h->transport.self);
     h->api->close(h->api->context);
@@ -99,7 +99,7 @@ static void attempt_job(struct attempt *a)
     tries++;
 }
 
-/* The longest time that a try may take, which is more on a busy machine. */
+/* The longest time that a try may take. It is longer on a busy machine. */
 static double bound(void)
 {
     double load = 0;
@@ -124,7 +124,7 @@ static const char *judge_attempt(const struct attempt *a, const struct attempt *
     return NULL;
 }
 
-/* Make one try with the fault, and report an error. The result is whether the ranks failed together. */
+/* Make one try with the fault, and report an error. The result is whether all ranks failed. */
 static int try_once(struct attempt *a, const struct attempt *well)
 {
     const char *wrong;
@@ -139,7 +139,8 @@ static int try_once(struct attempt *a, const struct attempt *well)
     return a->end[0].rc < 0;
 }
 
-/* All tries with one fault in one job. The result is how many failed; *went_on receives how many did not. */
+/* Make all tries with one fault in one job. The result is the number of tries in which ranks failed; *went_on receives
+ * the number of the others. */
 static int series(int number, enum shim_fault fault, int bad, long wanted, const struct attempt *well, int *went_on)
 {
     const long both = well->end[bad].calls, calls = fault == SHIM_RECEIVE ? both & 0xffffffff : both >> 32;
@@ -161,8 +162,9 @@ static int series(int number, enum shim_fault fault, int bad, long wanted, const
 /* The arguments of the command line. */
 struct wish {
     long        tries, slow;
-    int         job, bad_rank; /* a single job, or -1 for all; the rank, or -1 to choose it by the fault */
-    const char *fault;         /* a single fault, or NULL for all */
+    int         job, bad_rank; /* number of a single job, or -1 for all; and the rank, or -1 to choose it by the
+                                * fault */
+    const char *fault;         /* name of a single fault, or NULL for all */
 };
 
 static void test_job(int number, const struct wish *wish)
@@ -184,8 +186,8 @@ static void test_job(int number, const struct wish *wish)
         if (wish->fault != NULL && strcmp(wish->fault, names[fault]) != 0) continue;
         noticed = series(number, fault, bad, fault == SHIM_DROPPED ? wish->slow : wish->tries, &well, &went_on);
         snprintf(line + strlen(line), sizeof line - strlen(line), " %s %d+%d", names[fault], noticed, went_on);
-        /* Many bytes are zeros anyway, and rows in flight are dropped unread when data change, so these faults are
-         * often harmless. */
+        /* Many bytes are zero anyway, and rows in flight are discarded unread when data change, so these faults often
+         * have no effect. */
         is_found = fault > SHIM_RANDOM || fault == SHIM_ZEROED || noticed >= went_on;
         if (!is_found && rank == 0) ok(0, "%s: few notice this fault: %s", job->name, names[fault]);
     }

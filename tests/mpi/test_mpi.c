@@ -1,6 +1,6 @@
-/* Checks ranks over MPI. mpiexec runs this program as "test_mpi header" with the transport compiled in here, or as
- * "test_mpi module" with a transport of the library. All calls of MPI pass through this file, which checks that the
- * communicators of the host are left alone and that no request or communicator leaks.
+/* Checks ranks over MPI. mpiexec runs this program as "test_mpi header" with the transport compiled into it, or as
+ * "test_mpi module" with a transport of the library. All calls of MPI pass through this file. It checks that the
+ * communicators of the host are left unchanged and that no request or communicator leaks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/collective.h"
 #include "entry/entry.h"
@@ -15,9 +15,9 @@
 
 enum { LARGE = 123457 };
 
-static int dups, frees, inits, finalizes; /* how often these functions of MPI were called */
-static int sends, receives;               /* number of messages given to MPI */
-static int on_foreign;                    /* number of messages on a communicator that is no copy */
+static int dups, frees, inits, finalizes; /* number of calls of these MPI functions */
+static int sends, receives;               /* number of messages that were passed to MPI */
+static int on_foreign;                    /* number of messages on a communicator that is not a duplicate */
 static int counting = 1;
 
 static const graft_api *api;
@@ -70,7 +70,7 @@ static int world_rank(void)
     return rank;
 }
 
-/* One check of all ranks, which the first rank prints. */
+/* Make one check on all ranks, which the first rank prints. */
 static int ok_all(int condition, const char *name, const graft_error *error)
 {
     int all = 0;
@@ -98,7 +98,7 @@ static int32_t open_transport(MPI_Comm comm, graft_transport *transport, graft_e
         if (rc < 0) return rc;                                                                                         \
     } while (0)
 
-/* Make sums, gathers and large messages, whose results are known. */
+/* Make collective sums, gathers and large messages whose results are known. */
 static int32_t talk(struct gr_comm *comm, graft_error *error)
 {
     static float   sum[LARGE];
@@ -127,7 +127,7 @@ static int32_t talk(struct gr_comm *comm, graft_error *error)
     return gr_comm_barrier(comm, error);
 }
 
-/* Do all of that over one communicator. */
+/* Make the same calls over one communicator of MPI. */
 static int32_t talk_over(MPI_Comm mpi, graft_context *context, graft_error *error)
 {
     graft_transport transport = GRAFT_INIT(graft_transport);
@@ -165,7 +165,7 @@ static int32_t mpi_pass(graft_transport *t, uint64_t bytes, uint64_t expected, g
     return rc;
 }
 
-/* Send messages whose lengths are near the chunk size, right and wrong, between two ranks. */
+/* Send messages between two ranks whose lengths are near the chunk size. Some receives expect a wrong length. */
 static void test_mpi_lengths(graft_error *error)
 {
     static const uint64_t length[] = { 0, 1, 999, 1000, 1001, 1999, 2000, 5000, LARGE };
@@ -182,7 +182,7 @@ static void test_mpi_lengths(graft_error *error)
         if (rc == GRAFT_OK) t.close(t.self);
         for (size_t i = 1; i + 1 < sizeof length / sizeof *length && rc == GRAFT_OK; i++) {
             for (int shift = -1; shift <= 1; shift += 2) {
-                /* A message of the wrong length stays in the old communicator. */
+                /* The message of the wrong length stays in the old communicator. */
                 rc = open_transport(pair, &t, error);
                 if (rc == GRAFT_OK && mpi_pass(&t, length[i], length[i + (size_t)shift], error) != GRAFT_ERR_FORMAT)
                     noticed = 0;
@@ -198,8 +198,8 @@ static void test_mpi_lengths(graft_error *error)
 
 enum { IN_ORDER = 4 };
 
-/* Several messages with one tag. Their receives are tested in the reverse order, and one that is cancelled before the
- * messages are sent takes none of them. */
+/* Send several messages with the same tag. Their receives are tested in reverse order. A receive that is cancelled
+ * before the messages are sent must take none of them. */
 static int32_t mpi_order(graft_transport *t, graft_error *error)
 {
     static const uint64_t length[IN_ORDER] = { 5, 2000, 0, 1999 };
@@ -236,7 +236,7 @@ static void test_mpi_order(graft_error *error)
     ok_all(rc == GRAFT_OK, "messages with one tag arrive in their order", error);
 }
 
-/* The first rank sleeps longer than the others wait. */
+/* Check that the first rank sleeps longer than the deadline of the others. */
 static void test_stop(graft_context *context, graft_error *error)
 {
     graft_transport transport = GRAFT_INIT(graft_transport);
@@ -305,8 +305,8 @@ static void test_slices(graft_context *context, graft_error *error)
     if (world_rank() == 0) folder_destroy(&folder);
 }
 
-/* A ring with a vertex on each rank: rows of the halo, which progress() alone receives, and a sum back to the
- * owners. */
+/* Exchange a ring with one vertex on each rank: rows of the halo, which progress() alone receives, and sums that return
+ * to the owners. */
 static int32_t exchange_halo(graft_halo *halo, int32_t rank, int32_t n_ranks, graft_error *error)
 {
     double          own = 1000 + rank, rows[2] = { 0, 0 };
@@ -420,7 +420,7 @@ static void test_mpi_refusals(graft_error *error)
     ok_all(memcmp(&t, &copy, sizeof t) == 0, "and leaves the transport as it was", NULL);
 }
 
-/* A transport is open, with a receive under way, when MPI ends. */
+/* Check that MPI can end while a transport is open and a receive is pending. */
 static void test_end(graft_error *error)
 {
     graft_transport t = GRAFT_INIT(graft_transport);
@@ -465,7 +465,7 @@ int main(int count, char **arguments)
     MPI_Init_thread(&count, &arguments, MPI_THREAD_FUNNELED, &level);
     ok_all(before == GRAFT_ERR_STATE, "before MPI_Init_thread() it says that MPI has not started", &error);
     if (gr_context_create(NULL, &gr_all_options, &context, &error) < 0) return 2;
-    /* The host has an error handler of its own, and waits for a message from any rank. */
+    /* The host has its own error handler, and waits for a message from any rank. */
     PMPI_Comm_create_errhandler(on_error, &handler);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     PMPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &own);

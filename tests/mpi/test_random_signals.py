@@ -43,8 +43,9 @@ DEADLINE = int(more[4]) if len(more) > 4 else 4
 RANKS = 3
 MARK = "GRAFT_TEST_RUN"
 FILE = "/checkpoint.safetensors"
-BUSY = 3  # extra seconds on a busy machine, also for a rank that still has to start before the first epoch
-# What may happen when a rank does not answer, and within how many seconds; see examples/graft-train/README.md.
+BUSY = 3  # additional seconds for a busy machine, and for a rank that has not yet started before the first epoch
+# What may happen when a rank does not answer, and the longest time for it in seconds; see
+# examples/graft-train/README.md.
 BOUNDS = {"agreed": DEADLINE + 3 * min(DEADLINE / 2, 10) + 2,
           "waited for the start of MPI": DEADLINE + 15,
           "waited for the end of MPI": 15,
@@ -56,8 +57,8 @@ CODECS = ("f32", "bf16", "q8", "q4/q2", "q1", "adaptive")
 PARTITIONS = ["hash", "block", "stream"]
 if os.path.exists(os.path.join(os.path.dirname(program), "graft-metis")):
     PARTITIONS += ["metis"]
-# The process notes its number and then becomes the program, whose errors are written to a file that no launcher can
-# lose.
+# The process writes its number to a file and then becomes the program. The program writes errors to a file, so that no
+# launcher can lose them.
 NOTE = 'echo $$ > "$0/pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@" 2> "$0/err.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"'
 
 
@@ -79,8 +80,8 @@ def birth_of(pid):
 
 
 def processes_of(folder):
-    """All processes of a job, also partitioning programs and helpers of launchers, which have the mark in their
-    environment."""
+    """All processes of a job, which have the job's mark in their environment. They include partitioning programs and
+    helpers of launchers."""
     found, mark = [], f"{MARK}={folder}".encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -102,7 +103,7 @@ def wait_until(condition, seconds):
 
 
 class Job:
-    """Ranks of graft-train with outputs in a folder of their own."""
+    """A run of graft-train over ranks, with outputs in a folder of its own."""
 
     def __init__(self, name, settings, deadline, options=(), arguments=()):
         self.folder = f"{base}/{name}"
@@ -125,7 +126,7 @@ class Job:
             return file.read()
 
     def find(self, rank):
-        """Whether a rank has noted its process number."""
+        """Whether a rank has written its process number."""
         text = self.read(f"pid.{rank}")
         if text.endswith("\n"):
             self.pids[rank] = int(text)
@@ -136,14 +137,14 @@ class Job:
         return self.births[rank] is not None and self.births[rank] == birth_of(self.pids[rank])
 
     def running(self, but=None):
-        """The ranks that run, and those that the launcher still has to start."""
+        """The ranks that run, and those that the launcher has not yet started."""
         starts = self.child.poll() is None
         ranks = [rank for rank in range(RANKS) if rank != but]
         return [rank for rank in ranks if (self.is_alive(rank) if rank in self.pids or self.find(rank) else starts)]
 
     def end(self, patience):
-        """Wait for the launcher, and kill what is left. The result is whether it ended, and whether a process was
-        left."""
+        """Wait for the launcher, and kill the processes that are left. The result is whether the launcher ended, and
+        whether a process was left."""
         try:
             self.child.wait(patience)
         except subprocess.TimeoutExpired:
@@ -160,7 +161,7 @@ class Job:
         return fine, not gone
 
     def said(self):
-        """Lines of the program from all ranks."""
+        """The lines that the program printed on all ranks."""
         return [line for rank in self.pids for line in self.read(f"err.{rank}").splitlines()
                 if line.startswith("graft-train: ") and not line.startswith("graft-train: warning: ")]
 
@@ -176,8 +177,8 @@ class Job:
 
 
 class Plan:
-    """A set of options, with the results and the duration of a run without a signal. One in three resumes another
-    run."""
+    """A set of options, with the results and the duration of a run without a signal. One of three plans resumes
+    another run."""
 
     def __init__(self, number, settings):
         self.settings, self.arguments = settings, []
@@ -201,7 +202,7 @@ def send(job, rank, number):
 
 
 def survivors_end(job, rank):
-    """Seconds until all other ranks have ended, or None if that takes longer than the bound."""
+    """The number of seconds until all other ranks have ended, or None if that takes longer than the bound."""
     begin = time.monotonic()
     fine = wait_until(lambda: not job.running(but=rank), BOUND + BUSY + job.plan.seconds)
     return time.monotonic() - begin if fine else None
@@ -213,10 +214,11 @@ def in_time(job, met, seconds):
 
 
 def sentence_of(job, rank):
-    """Judge the end of a job whose rank `rank` got the signal. An answer that begins with "not" breaks the rules."""
+    """Judge the end of a job in which rank `rank` got the signal. An answer that begins with "not" means that the
+    rules are broken."""
     said = job.said()
     named = [line for line in said if line.startswith(f"graft-train: rank {rank} did not answer")]
-    # MPI may let some ranks go on, which then miss a rank that it holds back.
+    # MPI may let some ranks continue. These then report a rank that MPI itself holds back.
     early = [line for line in said if re.match(r"graft-train: rank \d: .*(start of MPI|did not answer)", line)]
     if len(said) == len(named) == 1:
         return "agreed"

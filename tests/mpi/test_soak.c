@@ -19,12 +19,12 @@
 
 enum { RANKS = 3, N = 200, FEATURES = 40, CLASSES = 4, WARM_UP = 25 };
 
-/* What may grow after the warm-up: resident memory of the process, because of what the C library keeps; messages
- * between threads, which belong to rank 0 and are kept for reuse; and requests over MPI, of which the transport keeps
- * as many as were ever in flight. */
+/* The quantities that may grow after the warm-up: resident memory of the process, because the C library keeps freed
+ * memory; messages between threads, which belong to rank 0 and are reused; and requests over MPI, of which the
+ * transport keeps the largest number that was ever in flight. */
 enum { RSS_GROWTH = 1 << 20, POOL_GROWTH = 1 << 18, REQUEST_GROWTH = 1 << 14 };
 
-/* A rotation needs rows of 32 elements, and adaptive widths need new decisions now and then. */
+/* A rotation needs rows of 32 elements, and adaptive widths need new assignments from time to time. */
 static const char *const codecs[] = { "f32",       "bf16",       "q8",    "q4",       "q2",
                                       "q1:minmax", "q1:rotated", "q8/q2", "adaptive", "adaptive/q1" };
 enum { CODECS = sizeof codecs / sizeof *codecs, TRAINERS = 2 * CODECS };
@@ -37,14 +37,15 @@ static const char *const settings[] = { "epochs=1000000", "layers=2",
 
 /* The measurements of a rank; over processes the largest of all ranks. */
 struct finding {
-    int64_t rss, files;      /* growth of memory and of open files of the process, measured by its first rank */
+    int64_t rss, files;      /* growth of resident memory and of the number of open files of the process, measured by
+                              * its first rank */
     int64_t grown[TRAINERS]; /* growth of bytes in use by the library during the life of each trainer */
-    int64_t kept;            /* bytes after the last trainer, compared with those after the warm-up */
+    int64_t kept;            /* difference of live bytes after the last trainer and after the warm-up */
 };
 
 struct soak {
     struct sample_dataset set;
-    int64_t               epochs; /* epochs of each trainer after the warm-up */
+    int64_t               epochs; /* number of epochs of each trainer after the warm-up */
     struct finding        of[HOSTS_MOST];
 };
 
@@ -69,8 +70,8 @@ static int soak_files(void)
     return count;
 }
 
-/* Train with one set of options. The last epoch is a whole period of evaluation and refresh after the first
- * measurement. */
+/* Train with one set of options. The last epoch follows the first measurement by a whole period of evaluation and
+ * refresh. */
 static int32_t train_for(struct host *host, struct soak *soak, int which, int64_t epochs)
 {
     graft_epoch         epoch = output_epoch();

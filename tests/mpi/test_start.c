@@ -1,5 +1,5 @@
-/* Checks a host without any MPI code, whose library starts MPI on request and ends it: "test_start LAUNCHER N", where
- * LAUNCHER is "openmpi", "mpich" or "none" and N the number of ranks that it started.
+/* Checks a host without any MPI code. Its library starts MPI on request and ends it: "test_start LAUNCHER N", where
+ * LAUNCHER is "openmpi", "mpich" or "none", and N is the number of ranks that it started.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "graft_transport.h"

@@ -1,6 +1,6 @@
 /* Trains on a data set of files over ranks that are threads of this process: train_threads DATASET N KEY=VALUE... It
- * prints one JSON object with losses by epoch and weights by name, which test_agree.py compares with those of other
- * ranks.
+ * prints one JSON object with losses by epoch and weights by name. test_agree.py compares them with the results of
+ * other transports.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"

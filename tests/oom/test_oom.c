@@ -1,6 +1,6 @@
-/* Checks the small jobs of abi/scenario.h when memory runs out: every allocation fails in turn, alone and together with
- * all later ones. The call must return an error, leave its outputs unchanged and free what it allocated; made again it
- * must succeed; and nothing may be left after close().
+/* Checks the small jobs of abi/scenario.h when memory runs out. Every allocation fails in turn, alone and together with
+ * all later ones. The call must return an error, leave its outputs unchanged and free what it allocated. If it is
+ * repeated, it must succeed. After close() no memory may be left.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "abi/scenario.h"
 #include "harness/tap.h"
@@ -10,7 +10,7 @@ enum { MOST = 5000 };
 static struct strict_host host;
 static struct scene       scene;
 
-/* Play with the k-th allocation failing. Returns whether one did fail. */
+/* Run the job while allocation number k fails. The result is whether an allocation failed. */
 static int oom_play(const struct scenario *scenario, int64_t k, int on)
 {
     graft_error   error = GRAFT_INIT(graft_error);
@@ -45,7 +45,7 @@ static void sweep(const struct scenario *scenario, int on)
 int main(void)
 {
     setenv("GRAFT_THREADS", "1",
-           1); /* where a job does not say otherwise: teams take their time to start and to wait */
+           1); /* one thread unless a job sets another number, because teams take time to start and to wait */
     strict_host_init(&host);
     scene_init(&scene);
     for (int i = 0; i < n_scenarios; i++) {

@@ -6,8 +6,8 @@
 #include "oracle.h"
 #include "sample.h"
 
-/** A graph that is built edge by edge; all zeros is the empty graph. The numbers of vertices grow with the edges, and
- *  can be set higher for vertices without edges. */
+/** A graph that is built edge by edge. All zeros is the empty graph. The numbers of vertices grow with the edges; they
+ * can be set higher for vertices without edges. */
 struct bipartite {
     int64_t n_targets, n_sources, count, room;
     int32_t (*edge)[2]; /* pairs (target, source) */
@@ -27,15 +27,15 @@ void bipartite_fini(struct bipartite *graph);
 void bipartite_shuffle(struct bipartite *shuffled, const struct bipartite *graph, struct sample *sample,
                        int32_t **new_target, int32_t **new_source);
 
-/** Make a path of n vertices, which are targets and sources in turn, or with `closed` a cycle. */
+/** Make a path of n vertices, which are alternately targets and sources. With `closed` it is a cycle. */
 void bipartite_path(struct bipartite *graph, int64_t n, int closed);
 
 /** Make a board of side x side squares (side is even), each of which is joined to its four neighbours. Black squares
  *  are targets and white ones sources. */
 void bipartite_board(struct bipartite *graph, int64_t side);
 
-/** Make such a board, leave out a random sixth of its edges, and shuffle edges and numbers. A greedy matching of it is
- *  rarely maximum. */
+/** Make such a board, remove a random sixth of its edges, and permute edges and vertices. A greedy matching of it is
+ * rarely maximum. */
 void bipartite_torn_board(struct bipartite *graph, struct sample *sample, int64_t side);
 
 /** Make random edges. A higher `skew` makes low numbers more likely, so that some vertices are hubs. Some edges repeat,

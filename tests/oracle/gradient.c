@@ -14,7 +14,7 @@ static int is_loss(double found, double expected)
 }
 
 /** The largest relative distance between the gradients of library and oracle over all tensors. The name of that tensor
- *  goes to `worst`. */
+ * is stored in `worst`. */
 static double gradient_distance(struct training *training, int number, char worst[48])
 {
     double most = 0;
@@ -37,7 +37,7 @@ static double gradient_distance(struct training *training, int number, char wors
     return most;
 }
 
-/** Check one epoch that starts from the weights of the oracle. */
+/** Check one epoch that starts with the weights of the oracle. */
 static void gradient_check_epoch(struct training *training, const char *name, int number)
 {
     double     *logits = oracle_new(training->model.n * training->model.classes, sizeof *logits), expected, far;
@@ -61,8 +61,8 @@ static void gradient_check_epoch(struct training *training, const char *name, in
     free(logits);
 }
 
-/** Check the text of explain(): whether sparse features stay sparse as the case expects, and whether steps compute a
- *  part of the rows only. */
+/** Check the text of explain(): whether sparse features are kept sparse as the case expects, and whether steps compute
+ * only some of the rows. */
 static void check_gradient_explained(struct training *training, const struct training_case *what)
 {
     const int stays = strcmp(what->sparse_input, "yes") == 0;
@@ -74,8 +74,8 @@ static void check_gradient_explained(struct training *training, const struct tra
           text, "%s: explained", training_name(what));
 }
 
-/** With dropout or labels as input a second epoch is checked too. It starts from the same weights and must draw other
- *  random numbers. */
+/** With dropout or with labels as input, a second epoch is checked too. It starts with the same weights and must draw
+ * other random numbers. */
 void gradient_check(const graft_api *api, const struct training_case *what)
 {
     struct training training;

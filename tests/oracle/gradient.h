@@ -1,5 +1,5 @@
-/* Checks of gradients. One training step of the library is compared with the gradient that the oracle computes by
- * central differences.
+/* Checks gradients. One training step of the library is compared with the gradient that the oracle computes by central
+ * differences.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRADIENT_H
 #define GRADIENT_H
@@ -12,8 +12,9 @@
  * above 1e-3. The relative error is therefore below 2e-7. A learning rate that is a power of two adds no rounding. */
 #define GRADIENT_RATE 1024.0
 
-/** Check gradients and loss of the first epoch; the learning rate of the case must be GRADIENT_RATE. With dropout or
- *  labels as input a second epoch is checked too, from the same weights, which must draw other random numbers. */
+/** Check the gradients and the loss of the first epoch. The learning rate of the case must be GRADIENT_RATE. With
+ * dropout or with labels as input, a second epoch is checked too. It starts with the same weights and must draw other
+ * random numbers. */
 void gradient_check(const graft_api *api, const struct training_case *what);
 
 #endif

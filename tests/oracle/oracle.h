@@ -8,7 +8,7 @@
 #include "graft_edge.h"
 #include "graft_mxm.h"
 
-/** Zeroed memory, which the caller frees. The test program ends if there is none. */
+/** Allocate zeroed memory, which the caller frees. If there is none, the test program ends. */
 void *oracle_new(int64_t count, size_t element_bytes);
 
 /* -- random bits ------------------------------------------------------------------------------------------------- */
@@ -24,15 +24,15 @@ void oracle_dropout(double p, uint64_t seed, int64_t epoch, int64_t layer, int64
  *  v, of purpose 7. */
 double oracle_attention_factor(double p, uint64_t seed, int64_t epoch, int64_t layer, int64_t v, int64_t u, int64_t k);
 
-/** Whether the label of vertex v is input of the first layer in an epoch, which has probability `rate`: the first word
- *  of block (v, 0), of purpose 6, is below rate * 2^32. */
+/** Whether the label of vertex v is an input of the first layer in an epoch, which has probability `rate`. It is if the
+ * first word of block (v, 0) of purpose 6 is below rate * 2^32. */
 int oracle_gives_label(double rate, uint64_t seed, int64_t epoch, int64_t v);
 
 /* -- the masked product ------------------------------------------------------------------------------------------ */
 
-/** The result of graft.mxm/1 run() for matrix `a` in place of args->a. The arrays C and winner of args are only read.
- *  The results go to c [m x n], winner [m x n] (NULL if args has none) and bound [m x n]. An element of bound is the
- *  sum of the magnitudes of its terms, from which bounds of rounding errors follow. */
+/** Compute the result of graft.mxm/1 run() for matrix `a` instead of args->a. The arrays C and winner of args are only
+ * read. The results are stored in c [m x n], winner [m x n] (NULL if args has none) and bound [m x n]. An element of
+ * bound is the sum of the magnitudes of its terms, from which bounds of rounding errors follow. */
 void oracle_mxm(const graft_csr *a, const graft_mxm_args *args, double *c, int64_t *winner, double *bound);
 
 /* -- edge operators ---------------------------------------------------------------------------------------------- */
@@ -40,9 +40,9 @@ void oracle_mxm(const graft_csr *a, const graft_mxm_args *args, double *c, int64
 /** Element (row, column) of a dense matrix of any type. */
 double oracle_element(const graft_dense *dense, int64_t row, int64_t column);
 
-/* The operators of graft.edge/1 by definition, for matrix `a` in place of the graft_matrix. Results go to arrays
- * without gaps between rows. oracle_index_add() adds to the contents of `out`, and y may be NULL where the interface
- * allows it. */
+/* Compute the operators of graft.edge/1 by definition, for matrix `a` instead of the graft_matrix. Results are stored
+ * in arrays without gaps between rows. oracle_index_add() adds to the contents of `out`, and y may be NULL where the
+ * interface allows it. */
 void oracle_gather_rows(const graft_dense *x, const graft_index *index, double *out);
 void oracle_index_add(const graft_dense *x, const graft_index *index, const graft_dense *out, double *sum);
 void oracle_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *y, int64_t heads, double *out);
@@ -57,19 +57,19 @@ void oracle_edge_mxm(const graft_csr *a, int transposed, const graft_dense *w, c
 struct oracle_bipartite {
     int64_t        n_targets, n_sources;
     const int64_t *row_ptr; /* [n_targets + 1] */
-    const int32_t *source;  /* [row_ptr[n_targets]] */
+    const int32_t *source;  /* [row_ptr[n_targets]] source of each edge */
 };
 
-/** The number of pairs in a maximum matching of the graph without source `absent`; -1 keeps all sources. */
+/** The size of a maximum matching of the graph without source `absent`; -1 keeps all sources. */
 int64_t oracle_matching_size(const struct oracle_bipartite *graph, int64_t absent);
 
-/** The minimum vertex cover with the most sources. The result is its size. A source belongs to some minimum cover if
- *  and only if the maximum matching is smaller without it. One cover has all these sources, and the targets that are
- *  then required. */
+/** Compute the minimum vertex cover with the most sources. The result is its size. A source belongs to some minimum
+ * cover if and only if the maximum matching is smaller without it. The computed cover has all these sources, and the
+ * targets that are then still required. */
 int64_t oracle_cover(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in);
 
-/** The same by trying all sets of sources, of which there may be at most 62. The last argument receives whether several
- *  minimum covers have the most sources. */
+/** Compute the same cover by trying all sets of sources, of which there may be at most 62. The last argument receives
+ * whether several minimum covers have the most sources. */
 int64_t oracle_cover_by_trial(const struct oracle_bipartite *graph, uint8_t *source_in, uint8_t *target_in,
                               int *several);
 
@@ -85,20 +85,20 @@ enum oracle_loss { ORACLE_SOFTMAX, ORACLE_SIGMOID, ORACLE_MSE, ORACLE_MAE, ORACL
 struct oracle_options {
     enum oracle_kind kind;
     int32_t          layers;
-    int64_t          hidden[ORACLE_LAYERS_MAX]; /* hidden widths, of which the first layers-1 are used */
-    enum oracle_norm norm;                      /* normalisation between layers */
+    int64_t          hidden[ORACLE_LAYERS_MAX]; /* widths of hidden layers, of which the first layers-1 are used */
+    enum oracle_norm norm;                      /* kind of normalisation between layers */
     enum oracle_loss loss;
     const char      *aggregator; /* for sage: "sum", "max" or "min"; NULL for the mean */
     double           dropout, input_dropout, attention_dropout, label_rate, huber_delta;
-    int              elu, drops_first; /* whether activation=elu, and whether norm_order=after_dropout */
+    int              elu, drops_first; /* whether activation=elu, and whether norm_order=after_dropout is set */
     int              residual;
     const char      *jumping;   /* jumping knowledge: "cat" or "max"; NULL for none */
     int              balanced;  /* whether class_weights=balanced, which needs softmax */
     double           smoothing; /* option label_smoothing, which needs softmax */
-    int64_t          heads;     /* heads of gat, which divide the hidden widths */
-    /* For gat: whether edge_features=values; entries of the graph do not repeat then. */
+    int64_t          heads;     /* number of heads of gat, which divides the hidden widths */
+    /* For gat: whether edge_features=values; then the graph has no repeated entries. */
     int              edge_features;
-    /* For gat: whether edge_features=array; entries of the graph do not repeat then. */
+    /* For gat: whether edge_features=array; then the graph has no repeated entries. */
     int              edge_array;
     int              inner_relu;  /* for gat: whether attention_input=relu */
     int32_t          propagation; /* for sgc and appnp: number of propagation steps */
@@ -107,7 +107,7 @@ struct oracle_options {
     int              symmetrize, self_loops, normalize_features;
 };
 
-/** A weight with its name, [rows x cols]. A vector has one row. */
+/** A weight tensor [rows x cols] with its name. A vector has one row. */
 struct oracle_tensor {
     char    name[48];
     int32_t layer; /* number of the layer; -1 for a weight of no layer */
@@ -119,8 +119,8 @@ struct oracle_model {
     struct oracle_options options;
     int64_t               n, classes;
     int                   several;                      /* whether a vertex may have several classes */
-    int64_t               width[ORACLE_LAYERS_MAX + 1]; /* columns of H_0 to H_L */
-    double               *adjacency;                    /* [n x n] sum of the entries (v, u) */
+    int64_t               width[ORACLE_LAYERS_MAX + 1]; /* number of columns of H_0 to H_L */
+    double               *adjacency;                    /* [n x n] sum of the values of all entries (v, u) */
     int64_t              *count;                        /* [n x n] number of entries (v, u) */
     /* Number of features of an edge in the attention scores of gat. */
     int64_t               edge_width;
@@ -131,36 +131,36 @@ struct oracle_model {
     /* [n x classes] targets 0 or 1, where a row without a 1 has no label; or float targets, where NaN is unknown. */
     double               *target;
     uint8_t              *labelled, *split; /* [n] whether the vertex has a label, and its part of the split */
-    /* [width] BatchNorm: running mean and variance, which evaluations use and which begin as 0 and 1. */
+    /* [width] running mean and variance of BatchNorm, which evaluations use; their initial values are 0 and 1. */
     double               *running[2][ORACLE_LAYERS_MAX];
-    /* [width] mean and unbiased variance of the last pass in training. */
+    /* [width] mean and unbiased variance of BatchNorm in the last training pass. */
     double               *batch[2][ORACLE_LAYERS_MAX];
-    /* [n] whether a row counts for these statistics; NULL if all do. */
+    /* [n] whether a row is included in these statistics; NULL if all are */
     uint8_t              *in_batch[ORACLE_LAYERS_MAX];
-    uint8_t              *gives; /* [n] whether the label of a vertex is input in training */
-    /* Dropout factors for H_l, or for the Z of the layer before. */
+    uint8_t              *gives; /* [n] whether the label of a vertex is an input in training */
+    /* Dropout factors for H_l, or for the Z of the layer before it. */
     double               *factor[ORACLE_LAYERS_MAX];
     double               *attention[ORACLE_LAYERS_MAX]; /* [n x n x heads] dropout factors for attention, or NULL */
     int32_t               n_tensors;
     struct oracle_tensor  tensor[ORACLE_TENSORS_MAX];
 };
 
-/** How near a forward pass comes to points where its derivative jumps: the smallest magnitude of an argument of ReLU
- *  (or, for ORACLE_MAE, of an error), and a hash of the signs of all of them. */
+/** How near a forward pass is to points where its derivative jumps: the smallest magnitude of an argument of ReLU (or,
+ * for ORACLE_MAE, of an error), and a hash of the signs of all these numbers. */
 struct oracle_kinks {
     double   nearest;
     uint64_t signs;
 };
 
-/** Prepare graph and features as the options say, with all weights 0. oracle_model_fini() frees the model. */
+/** Prepare graph and features by the options, with all weights 0. oracle_model_fini() frees the model. */
 void oracle_model_init(struct oracle_model *model, const struct oracle_options *options, const graft_dataset *dataset);
 void oracle_model_fini(struct oracle_model *model);
 
 /** Apply LayerNorm to each row of z [n x width]. */
 void oracle_layer_norm(int64_t n, int64_t width, const double *gain, const double *shift, double *z);
 
-/** Apply BatchNorm1d of PyTorch after layer l. In training it uses mean and biased variance of each column over the
- *  rows of the batch, otherwise the running statistics. */
+/** Apply BatchNorm1d of PyTorch after layer l. In training it uses the mean and the biased variance of each column over
+ * the rows of the batch; otherwise it uses the running statistics. */
 void oracle_batch_norm(const struct oracle_model *model, int32_t l, int training, const double *gain,
                        const double *shift, double *z);
 
@@ -171,14 +171,14 @@ int64_t oracle_model_in(const struct oracle_model *model, int32_t l);
 /** The weight with this name, or NULL. */
 struct oracle_tensor *oracle_model_find(struct oracle_model *model, const char *name);
 
-/** Draw the dropout factors of an epoch, and with label_rate the vertices whose labels are input. Epochs count from
- *  0. */
+/** Draw the dropout factors of an epoch and, with label_rate, the vertices whose labels are inputs. Epochs count from
+ * 0. */
 void oracle_model_drop(struct oracle_model *model, int64_t epoch);
 
-/** Compute the logits [n x classes]. The dropout factors apply if `training`. `kinks` may be NULL. */
+/** Compute the logits [n x classes]. Dropout is applied if `training`. `kinks` may be NULL. */
 void oracle_model_forward(const struct oracle_model *model, int training, double *logits, struct oracle_kinks *kinks);
 
-/** The training loss: the mean over the training vertices whose label is not input, or 0 if there are none. */
+/** The training loss: the mean over the training vertices whose label is not an input, or 0 if there are none. */
 double oracle_model_training_loss(const struct oracle_model *model, const double *logits);
 
 /** The mean loss over the labelled vertices of a part of the split, or over its known float targets. */
@@ -193,9 +193,9 @@ double oracle_model_accuracy(const struct oracle_model *model, const double *log
 double oracle_model_rmse(const struct oracle_model *model, const double *outputs, uint8_t split);
 double oracle_model_r2(const struct oracle_model *model, const double *outputs, uint8_t split);
 
-/** The gradient of the training loss by central differences; gradient[t] has the shape of tensor t. The result is 0,
- *  with an incomplete gradient, if a difference would cross a point where the derivative jumps, or if such a point is
- *  nearer than `margin`. */
+/** Compute the gradient of the training loss by central differences; gradient[t] has the shape of tensor t. The result
+ * is 0, and the gradient is incomplete, if a difference would cross a point where the derivative jumps, or if such a
+ * point is nearer than `margin`. */
 int oracle_model_gradient(struct oracle_model *model, double step, double margin, double *const *gradient);
 
 /* -- optimisers -------------------------------------------------------------------------------------------------- */
@@ -207,12 +207,13 @@ struct oracle_optimizer {
     int    decay_first_only;
 };
 
-/** Scale the gradients of all n tensors so that the norm of all of them together is at most clip_norm. The result is
- *  the norm before that. */
+/** Scale the gradients of all n tensors so that their common norm is at most clip_norm. The result is the norm before
+ * scaling. */
 double oracle_clip(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor, int32_t n,
                    double *const *gradient);
 
-/** One step of the optimiser for one tensor. Steps count from 1. m and v, of which SGD uses m only, begin as zeros. */
+/** Make one step of the optimiser for one tensor. Steps count from 1. The initial values of m and v are zeros; SGD uses
+ * only m. */
 void oracle_optimizer_step(const struct oracle_optimizer *optimizer, int64_t step, const struct oracle_tensor *tensor,
                            const double *gradient, double *m, double *v);
 

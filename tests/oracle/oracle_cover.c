@@ -1,20 +1,21 @@
-/* Minimum vertex covers of bipartite graphs by two slow methods: by trying all sets of sources, or from the sizes of
- * the maximum matchings without one source, each grown by augmenting paths.
+/* Computes minimum vertex covers of bipartite graphs by two slow methods. One tries all sets of sources. The other uses
+ * the sizes of the maximum matchings without one source, each of which is grown by augmenting paths.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A matching while it grows. Source `absent` is left out; -1 leaves out none. */
+/* A growing matching. Source `absent` is left out; -1 leaves out none. */
 struct growth {
     const struct oracle_bipartite *graph;
     int64_t                        absent;
     int64_t                       *partner; /* [n_sources] target of each source, or -1 */
-    uint8_t                       *tried;   /* [n_sources] whether the search has tried the source */
+    uint8_t                       *tried;   /* [n_sources] whether the current search has tried the source */
 };
 
-/* Kuhn's algorithm: give target t a source, and if that is taken find another source for its present target. */
+/* Kuhn's algorithm: match target t with a source. If the source is already matched, find another source for its present
+ * target. */
 static int find_partner(struct growth *growth, int64_t t)
 {
     for (int64_t e = growth->graph->row_ptr[t]; e < growth->graph->row_ptr[t + 1]; e++) {
@@ -46,7 +47,7 @@ int64_t oracle_matching_size(const struct oracle_bipartite *graph, int64_t absen
     return size;
 }
 
-/* Add the targets that a choice of sources requires: all that have an edge to a source outside of the choice. */
+/* Add the targets that a set of sources requires: all targets with an edge to a source outside of the set. */
 static int64_t add_targets(const struct oracle_bipartite *graph, const uint8_t *source_in, uint8_t *target_in)
 {
     int64_t size = 0;
@@ -72,7 +73,7 @@ int64_t oracle_cover(const struct oracle_bipartite *graph, uint8_t *source_in, u
     return sources + add_targets(graph, source_in, target_in);
 }
 
-/* Decode choice number `choice` into a set of sources. */
+/* Decode number `choice` into a set of sources. */
 static int64_t oracle_cover_choose(const struct oracle_bipartite *graph, int64_t choice, uint8_t *source_in)
 {
     int64_t sources = 0;

@@ -39,9 +39,9 @@ static double share_of(const struct oracle_model *model, int64_t v, int64_t u)
     }
 }
 
-/** For each vertex the largest (sign 1) or smallest (sign -1) of each column over its neighbours, 0 if it has none. The
- *  derivative jumps where two neighbours are equal, unless both are 0 by ReLU or dropout, because no weight changes
- *  these. */
+/** Compute for each vertex the largest (sign 1) or smallest (sign -1) element of each column over its neighbours, or 0
+ * if it has none. The derivative jumps where two neighbours are equal, unless both are 0 because of ReLU or dropout,
+ * since then no weight changes them. */
 static void gather_extrema(const struct oracle_model *model, int sign, int64_t width, const double *h, double *out,
                            struct oracle_kinks *kinks)
 {
@@ -127,10 +127,10 @@ static double dot(int64_t count, const double *x, const double *y)
     return sum;
 }
 
-/** Add the result of one attention head for vertex v, times `share`: the sum over its entries of
- *  softmax(LeakyReLU(score)) times the row of u, which begins at the columns of the head; rows are `stride` apart. A
- *  score also has the product of the features of the entry with `edge`. factor[k * heads] is the dropout factor of
- *  vertex k; NULL if there is no dropout. */
+/** Add the result of one attention head for vertex v, times `share`. The result is the sum over the entries of v of
+ * softmax(LeakyReLU(score)) times the row of u. A row begins at the columns of the head, and rows are `stride` apart. A
+ * score also contains the product of the features of the entry with `edge`. factor[k * heads] is the dropout factor of
+ * vertex k; NULL if there is no dropout. */
 static void attend(const struct oracle_model *model, int64_t v, int64_t columns, int64_t stride, const double *u,
                    const double *target, const double *source, const double *edge, const double *factor, double share,
                    double *out, struct oracle_kinks *kinks)
@@ -141,7 +141,7 @@ static void attend(const struct oracle_model *model, int64_t v, int64_t columns,
         if (model->count[v * model->n + k] == 0) continue;
         score[k] = dot(columns, target, &u[v * stride]) + dot(columns, source, &u[k * stride]) +
                    dot(model->edge_width, edge, &model->edge[(v * model->n + k) * model->edge_width]);
-        /* A score is 0 if both vertices have no features, and no weight changes it. */
+        /* If both vertices have no features, the score is 0 and no weight changes it. */
         if (score[k] != 0) meet_kink(score[k], kinks);
         if (!(score[k] > 0)) score[k] *= 0.2;
         largest = fmax(largest, score[k]);
@@ -169,7 +169,7 @@ static void edge_of(const struct oracle_model *model, int32_t l, int64_t k, int6
                 oracle_forward_weight_of(model, l, ".attention_edge") + k * columns);
 }
 
-/** Z_l of gat before the bias: the heads side by side, or their mean in the last layer. */
+/** Compute Z_l of gat before the bias: the heads side by side, or in the last layer their mean. */
 static void attend_all(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                        struct oracle_kinks *kinks)
 {
@@ -199,7 +199,8 @@ static void attend_all(const struct oracle_model *model, int32_t l, int training
     free(edge);
 }
 
-/** z = Z_l of the model, for h [n x in]. z [n x out] is zero on entry, and scratch has n rows of the larger width. */
+/** Compute z = Z_l of the model for h [n x in]. z [n x out] is zero on entry, and scratch has n rows of the larger
+ * width. */
 static void transform(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                       double *scratch, struct oracle_kinks *kinks)
 {
@@ -251,8 +252,8 @@ static void add_labels(const struct oracle_model *model, int training, double *h
     }
 }
 
-/** Propagate K times: Z = (1 - alpha) S Z + alpha H with S = D^-1/2 A D^-1/2, beginning with Z = H (Gasteiger et al.
- *  2019, eq. 3 and 4). For sgc alpha is 0 (Wu et al. 2019, eq. 8). */
+/** Propagate K times: Z = (1 - alpha) S Z + alpha H with S = D^-1/2 A D^-1/2, starting with Z = H (Gasteiger et al.
+ * 2019, eq. 3 and 4). For sgc alpha is 0 (Wu et al. 2019, eq. 8). */
 static void propagate(const struct oracle_model *model, double *z, double *scratch)
 {
     const int64_t c = model->classes, count = model->n * c;
@@ -271,7 +272,7 @@ static void propagate(const struct oracle_model *model, double *z, double *scrat
     free(h);
 }
 
-/** z = H_{l+1}, computed from Z_l in z and from h = H_l. */
+/** Compute z = H_{l+1} from Z_l in z and from h = H_l. */
 static void finish_layer(const struct oracle_model *model, int32_t l, int training, const double *h, double *z,
                          struct oracle_kinks *kinks)
 {
@@ -291,8 +292,8 @@ static void finish_layer(const struct oracle_model *model, int32_t l, int traini
         z[at] += h[at];
 }
 
-/** The largest element at one position of H_1 to H_l, and the distance of the second largest, unless all are 0 by
- *  ReLU. */
+/** The largest element at one position of H_1 to H_l. Also record its distance to the second largest, unless all are 0
+ * because of ReLU. */
 static double largest_of(double *const *all, int32_t l, int64_t at, struct oracle_kinks *kinks)
 {
     int32_t best = 1;
@@ -306,7 +307,7 @@ static double largest_of(double *const *all, int32_t l, int64_t at, struct oracl
     return all[best][at];
 }
 
-/** h = the input of the last layer l, joined from H_1 to H_l, which are all[1] to all[l]. */
+/** Compute h, the input of the last layer l, by joining H_1 to H_l, which are all[1] to all[l]. */
 static void join_hidden(const struct oracle_model *model, int32_t l, double *const *all, double *h,
                         struct oracle_kinks *kinks)
 {
@@ -356,7 +357,7 @@ void oracle_model_forward(const struct oracle_model *model, int training, double
     free(joined);
 }
 
-/** The weight of a class: the mean number of training vertices of a class over the number of this class. */
+/** The weight of a class: the mean number of training vertices of all classes, divided by the number in this class. */
 static double class_weight(const struct oracle_model *model, int64_t class)
 {
     double all = 0, of_class = 0;
@@ -418,7 +419,7 @@ static double error_loss(const struct oracle_model *model, double error)
     return delta * ((error < 0 ? -error : error) - delta / 2);
 }
 
-/** The loss of the known float targets of a vertex, whose number goes to *count. */
+/** The loss of the known float targets of a vertex. Their number is stored in *count. */
 static double float_loss(const struct oracle_model *model, const double *output, const double *target, double *count)
 {
     double sum = 0;
@@ -432,7 +433,7 @@ static double float_loss(const struct oracle_model *model, const double *output,
     return sum;
 }
 
-/** The loss of one vertex. Its weight in a mean goes to *count. */
+/** The loss of one vertex. Its weight in a mean is stored in *count. */
 static double vertex_loss(const struct oracle_model *model, const double *logits, int64_t v, double *count)
 {
     const int64_t c = model->classes;

@@ -1,4 +1,4 @@
-/* The network of kind mgn by its formulas, see oracle/oracle_mgn.h.
+/* Computes the network of kind mgn by its formulas, see oracle/oracle_mgn.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle_mgn.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One multilayer perceptron: widths in -> width -> ... -> out, and its place in the weights. */
+/* One multilayer perceptron: its widths in -> width -> ... -> out, and the position of its weights. */
 struct oracle_mlp {
     int in, out, has_norm;
 };
@@ -32,7 +32,7 @@ static void oracle_norm_row(int n, const double *gain, const double *shift, doub
     for (int i = 0; i < n; i++) x[i] = (x[i] - mean) / sqrt(variance + 1e-5) * gain[i] + shift[i];
 }
 
-/* Apply a perceptron: y [out] from x [in]. */
+/* Apply a multilayer perceptron: y [out] is computed from x [in]. */
 static void apply_oracle_mlp(const struct oracle_mgn *m, struct oracle_mlp mlp, const double *w, const double *x,
                              double *y)
 {
@@ -78,7 +78,7 @@ int64_t oracle_mgn_weights(const struct oracle_mgn *m)
            mlp_weights(m, (struct oracle_mlp){ m->width, m->n_out, 0 });
 }
 
-/* One message-passing layer: h, and e unless is_encoded, are replaced by the output of the layer. */
+/* Apply one message-passing layer: h, and unless is_encoded also e, are replaced by the output of the layer. */
 static void apply_layer(const struct oracle_mgn *m, const double *edge, const double *node, double *h, double *e)
 {
     const int w = m->width;

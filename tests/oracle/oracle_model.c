@@ -20,9 +20,9 @@ static void add_entries(const graft_csr *csr, double *full, int64_t *count)
     }
 }
 
-/** Set the features of every entry: its value, or a row of the array. An entry that symmetrize added has the features
- *  of its original, and a self-loop that was added has the mean of its row. `original` counts the entries of the
- *  graph. */
+/** Set the features of every entry: its value, or a row of the array. An entry that symmetrize has added has the
+ * features of the original entry, and an added self-loop has the mean of its row. `original` counts the entries of the
+ * original graph. */
 static void prepare_edges(struct oracle_model *model, const graft_dataset *dataset, const int64_t *original)
 {
     const graft_csr   *graph = dataset->graph;
@@ -160,7 +160,7 @@ int64_t oracle_model_in(const struct oracle_model *model, int32_t l)
 static void add_layer(struct oracle_model *model, int32_t layer)
 {
     const int64_t in = oracle_model_in(model, layer), out = model->width[layer + 1], heads = model->options.heads;
-    /* Columns of one head. */
+    /* number of columns of one head */
     const int64_t columns = layer + 1 == model->options.layers ? out : out / (heads > 0 ? heads : 1);
 
     switch (model->options.kind) {

@@ -1,5 +1,5 @@
-/* The masked product of graft.mxm/1 by definition: each element of C is computed by a walk over the entries of its row
- * of A.
+/* Computes the masked product of graft.mxm/1 by definition: for each element of C the entries of its row of A are
+ * visited.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
@@ -54,7 +54,7 @@ static int is_max(graft_semiring semiring)
     return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
 }
 
-/** Whether `later` replaces `former` in a maximum or minimum. Equal numbers do not, and a NaN always does. */
+/** Whether `later` replaces `former` in a maximum or minimum. An equal number does not, and a NaN always does. */
 static int wins(graft_semiring semiring, double later, double former)
 {
     if (isnan(former)) return 0;
@@ -65,7 +65,7 @@ static int wins(graft_semiring semiring, double later, double former)
 /** An element Z(i,j) of the product: its value, the sum of the magnitudes of its terms, and the winning column. */
 struct reduced {
     double  value, bound;
-    int64_t winner; /* column of the winner; -1 if Z has no entry here */
+    int64_t winner; /* column of the winning entry; -1 if Z has no entry here */
 };
 
 static struct reduced reduce(const graft_csr *a, const graft_mxm_args *args, int64_t i, int64_t j)
@@ -93,7 +93,7 @@ static struct reduced reduce(const graft_csr *a, const graft_mxm_args *args, int
     return z;
 }
 
-/** Compute one element of C. c has the old value on entry, and winner the old winner unless it is NULL. */
+/** Compute one element of C. On entry c has the old value, and winner the old winner unless it is NULL. */
 static void update(const graft_mxm_args *args, struct reduced z, double *c, int64_t *winner, double *bound)
 {
     const int accumulate = (args->flags & GRAFT_MXM_ACCUMULATE) != 0;

@@ -1,4 +1,4 @@
-/* Normalisation between the layers of a model: LayerNorm of rows and BatchNorm of columns.
+/* Normalises between the layers of a model: LayerNorm normalises rows and BatchNorm columns.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 

@@ -1,4 +1,4 @@
-/* One step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) or of SGD with momentum. The L2 penalty is part of the
+/* Makes one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) or of SGD with momentum. The L2 penalty is part of the
  * gradient.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/** The L2 penalty of a tensor. It applies to weight matrices and to the label embedding, but not to biases, gains and
- *  shifts. */
+/** The factor of the L2 penalty of a tensor. The penalty applies to weight matrices and to the label embedding, but not
+ * to biases, gains and shifts. */
 static double decay_of(const struct oracle_optimizer *optimizer, const struct oracle_tensor *tensor)
 {
     const char *dot = strrchr(tensor->name, '.');

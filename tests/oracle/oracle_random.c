@@ -1,4 +1,4 @@
-/* Random draws of the oracle, from the definition of Philox and the documented keys and counters.
+/* Makes the random draws of the oracle, by the definition of Philox and the documented keys and counters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 
@@ -11,7 +11,7 @@ static uint32_t high_half(uint32_t a, uint32_t b)
 
 void oracle_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    const uint32_t m0 = 0xD2511F53u, m1 = 0xCD9E8D57u; /* multipliers and Weyl constants of the paper */
+    const uint32_t m0 = 0xD2511F53u, m1 = 0xCD9E8D57u; /* multipliers and Weyl constants from the paper */
     const uint32_t w0 = 0x9E3779B9u, w1 = 0xBB67AE85u;
     uint32_t       x[4] = { counter[0], counter[1], counter[2], counter[3] };
 
@@ -33,14 +33,14 @@ static uint64_t splitmix(uint64_t state)
     return z ^ z >> 31;
 }
 
-/** The key of a stream: purpose (2 dropout, 6 labels, 7 attention), epoch and layer are mixed into the seed one after
- *  the other. */
+/** The key of a stream of random numbers: purpose (2 dropout, 6 labels, 7 attention), epoch and layer are mixed into
+ * the seed one after the other. */
 static uint64_t key_of(uint64_t seed, uint64_t purpose, uint64_t epoch, uint64_t layer)
 {
     return splitmix(splitmix(splitmix(seed + purpose) + epoch) + layer);
 }
 
-/** The four random words of one block of a vertex. */
+/** Draw the four random words of one block of a vertex. */
 static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
     const uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)vertex,
@@ -50,7 +50,7 @@ static void draw_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t o
     oracle_philox(counter, half_key, out);
 }
 
-/** The 16 random bits of one element. Block column / 8 has four words, whose halves belong to its eight columns. */
+/** The 16 random bits of one element. Block number column / 8 has four words, whose halves belong to eight columns. */
 static uint32_t oracle_random_draw(uint64_t key, uint64_t vertex, uint64_t column)
 {
     uint32_t out[4];

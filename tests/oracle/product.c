@@ -64,7 +64,7 @@ static graft_dense init_dense(struct block *block, struct sample *sample, int64_
     return dense;
 }
 
-/** Fill a byte mask: many zeros, some ones, and other values that are not zero either. */
+/** Fill a byte mask with many zeros, some ones, and some other values, which also count as true. */
 static void init_bytes(struct block *block, struct sample *sample, int64_t count)
 {
     block_init(block, (uint64_t)count);
@@ -82,7 +82,7 @@ static void init_scale_and_winner(struct product *product, struct sample *sample
     for (int64_t i = 0; i < a->n_rows; i++) {
         double value = product->rough ? sample_real(sample, -1, 2) : sample_exact(sample, 8, 4);
 
-        if (a->row_ptr[i] == a->row_ptr[i + 1]) value = INFINITY; /* 1 / degree, which makes a sum a mean */
+        if (a->row_ptr[i] == a->row_ptr[i + 1]) value = INFINITY; /* 1 / degree, which turns the sum into a mean */
         sample_put(product->scale.data, product->dtype, i, value);
     }
     block_keep(&product->scale);
@@ -140,7 +140,7 @@ void product_fini(struct product *product)
 
 void product_set_mask(struct product *product, int number)
 {
-    /* Masks of rows, of bits, and of bytes with arrays `present`, `values`, both or none. */
+    /* The masks are masks of rows, of bits, and of bytes; with arrays `present` or `values`, both, or neither. */
     const int variant = (number - 1) / 4;
 
     product->args.mask = NULL;
@@ -178,7 +178,7 @@ int product_is_untouched(const struct product *product)
            block_is_untouched(&product->values);
 }
 
-/** Whether an element is right. Numbers with rounding errors may differ by the rounding errors of the additions. */
+/** Whether an element is right. Numbers that are rounded may differ by the rounding errors of the additions. */
 static int product_agrees(const struct product *product, double found, int64_t at)
 {
     const graft_csr *a = &product->a.csr;
@@ -242,18 +242,19 @@ const char *product_differs(struct product *product)
     return NULL;
 }
 
-/** What rows_done reported: how often each row, and C and winner as they were at the call. */
+/** What the calls of rows_done reported: the number of reports of each row, and C and winner at the time of each
+ * call. */
 struct told {
     const struct product *product;
     _Atomic int          *times; /* [m] number of reports of each row */
     unsigned char        *c, *winner;
-    /* Whether each thread is inside of a call; code of the first error, or 0. */
+    /* Whether each thread is inside a call; and the code of the first error, or 0. */
     _Atomic int           busy[THREADS_MOST], wrong;
 };
 
 enum { NO_SUCH_ROWS = 1, NO_SUCH_THREAD, THREAD_IS_BUSY };
 
-/** The bytes of one row of an [m x n] array inside of its block. */
+/** The bytes of one row of an [m x n] array, as a part of its block. */
 struct row {
     uint64_t at, bytes;
 };
@@ -312,7 +313,7 @@ static const char *fault_of_told(const struct told *told)
     return NULL;
 }
 
-/** Run on `threads` threads with the callback rows_done, and check its calls. */
+/** Run the product on `threads` threads with the callback rows_done, and check its calls. */
 static const char *run_told(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads)
 {
     struct told told = { .product = product };
@@ -339,7 +340,7 @@ static const char *run_plain(struct product *product, const graft_mxm_api *mxm, 
     return mxm->run(context, &product->args, NULL) == GRAFT_OK ? NULL : "refused on more than one thread";
 }
 
-/** Run again on `threads` threads. All bytes must be as in the first run, canaries included. */
+/** Run the product again on `threads` threads. All bytes must be the same as in the first run, including canaries. */
 static const char *run_again(struct product *product, const graft_mxm_api *mxm, graft_context *context, int threads,
                              const char *(*run)(struct product *, const graft_mxm_api *, graft_context *, int))
 {
@@ -376,7 +377,7 @@ const char *product_try(struct product *product, const graft_mxm_api *mxm, graft
     if (rc != GRAFT_OK) return error.message;
     fault = product_differs(product);
     if (fault == NULL && threads > 1) fault = run_again(product, mxm, context, threads, run_plain);
-    /* Only every third product is run again, to save time. */
+    /* To save time, only every third product is run again. */
     return fault == NULL && tried++ % 3 == 0 ? run_again(product, mxm, context, threads, run_told) : fault;
 }
 
@@ -391,7 +392,7 @@ static const char *mask_text(const graft_mask *mask)
     return text;
 }
 
-/** Describe args in one line. The semiring is named in the line above. */
+/** Describe the arguments in one line. The line above it names the semiring. */
 static void product_describe(const struct product *product, char *text, size_t capacity)
 {
     const graft_mxm_args *args = &product->args;

@@ -8,7 +8,7 @@
 
 uint64_t sample_bits(struct sample *sample)
 {
-    /* The generator MMIX of Knuth, whose high bits are good. */
+    /* The generator is MMIX of Knuth, whose high bits have good quality. */
     sample->state = sample->state * 6364136223846793005u + 1442695040888963407u;
     return (sample->state >> 33) ^ sample->state >> 59;
 }
@@ -53,7 +53,7 @@ uint64_t sample_bytes(graft_dtype dtype)
     return dtype == GRAFT_F32 || dtype == GRAFT_I32 ? 4 : 8;
 }
 
-/** Describe the arrays as a CSR matrix. A matrix without values has NULL, whatever the array holds. */
+/** Describe the arrays as a CSR matrix. A matrix without values has NULL, whatever the array contains. */
 static void sample_describe(struct sample_csr *sparse, int64_t n_rows, int64_t n_cols, graft_dtype index_type,
                             graft_dtype value_type)
 {
@@ -72,8 +72,8 @@ static int64_t divisor(int64_t a, int64_t b)
     return b == 0 ? a : divisor(b, a % b);
 }
 
-/** The columns of one row. Without repeats they follow at equal steps around the row, which visits all columns before
- *  any repeats. */
+/** Choose the columns of one row. Without repeats they follow at equal steps, modulo the number of columns, so that all
+ * columns are visited before one repeats. */
 static void fill_row(struct sample_csr *sparse, struct sample *sample, const struct sample_csr_shape *shape,
                      int64_t row)
 {
@@ -172,7 +172,7 @@ static void init_graph(struct sample_csr *graph, struct sample *sample, int64_t 
     sample_describe(graph, n, n, GRAFT_I32, 0);
 }
 
-/** Sparse features: a column occurs at most once in a row, and every seventh row is empty. */
+/** Make sparse features. A column occurs at most once in a row, and every seventh row is empty. */
 static void init_sparse_features(struct sample_csr *sparse, struct sample *sample, int64_t n, int64_t d)
 {
     int64_t entries = 0;
@@ -202,7 +202,7 @@ static void init_dense_features(struct sample_dataset *set, struct sample *sampl
     for (int64_t at = 0; at < n * d; at++) sample_put(set->features.data, GRAFT_F32, at, sample_real(sample, -1, 1.5));
 }
 
-/** Edge features have a seed of their own, so that other samples do not depend on them. */
+/** Edge features are drawn with their own seed, so that the other data do not depend on them. */
 static void init_edge_features(struct sample_dataset *set)
 {
     const int64_t entries = set->graph.row_ptr[set->graph.csr.n_rows], stride = SAMPLE_EDGE_FEATURES + 1;

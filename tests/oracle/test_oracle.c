@@ -1,4 +1,4 @@
-/* Checks the oracle itself, against published test vectors and small cases that were computed by hand.
+/* Checks the oracle itself with published test vectors and with small cases that were computed by hand.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "oracle.h"
 #include "sample.h"
@@ -13,7 +13,7 @@ static int oracle_near(double a, double b, double tolerance)
     return fabs(a - b) <= tolerance * fmax(1, fabs(b));
 }
 
-/** The known-answer vectors of the library Random123. */
+/** Check the known-answer vectors of the library Random123. */
 static void test_philox(void)
 {
     const uint32_t counter[3][4] = { { 0, 0, 0, 0 },
@@ -66,7 +66,7 @@ static graft_dense two_columns(double *data, int64_t n_rows)
     return dense;
 }
 
-/** The product of A = (2 . 3 / . . . / -1 4 .) and B = (1 5 / 2 NaN / 3 1), computed by hand. */
+/** Check the product of A = (2 . 3 / . . . / -1 4 .) and B = (1 5 / 2 NaN / 3 1), which was computed by hand. */
 static void test_mxm(void)
 {
     const int64_t     row_ptr[] = { 0, 2, 2, 4 };
@@ -105,8 +105,8 @@ static void test_mxm(void)
        "min_second by hand");
 }
 
-/** A data set of two vertices: vertex 0 gathers from 0 and 1, vertex 1 from none. Features are (1 2 / 3 -1), labels 0
- *  and 1. */
+/** A data set of two vertices: vertex 0 gathers from vertices 0 and 1, and vertex 1 from none. The features are (1 2 /
+ * 3 -1), the labels 0 and 1. */
 struct tiny {
     graft_dataset dataset;
     graft_csr     graph;
@@ -141,7 +141,7 @@ static void init_tiny(struct tiny *tiny)
     tiny->dataset.split = tiny->split;
 }
 
-/** Set the first elements of a weight, row by row. */
+/** Set the first elements of a weight tensor, row by row. */
 static void set_weight(struct oracle_model *model, const char *name, double a, double b, double c, double d)
 {
     const double          value[4] = { a, b, c, d };
@@ -162,8 +162,8 @@ static int logits_are(struct oracle_model *model, double a, double b, double c, 
     return 0;
 }
 
-/** Two heads whose transformed features are the input: one has the scores 5 and LeakyReLU(-1), the other equal
- *  scores. */
+/** Check two heads whose transformed features are the input. One head has the scores 5 and LeakyReLU(-1), the other one
+ * equal scores. */
 static void test_gat(void)
 {
     struct oracle_options options = { .kind = ORACLE_GAT, .layers = 1, .heads = 2 };
@@ -182,7 +182,7 @@ static void test_gat(void)
     oracle_model_fini(&model);
 }
 
-/** The edge operators on entries (0,0), (0,1), (1,1) with weights 1, 2, 4 and x = (1 5 / 2 7). */
+/** Check the edge operators on entries (0,0), (0,1), (1,1) with weights 1, 2, 4 and x = (1 5 / 2 7). */
 static void test_edge(void)
 {
     const int64_t     row_ptr[] = { 0, 2, 3 };
@@ -219,8 +219,8 @@ static void test_edge(void)
     ok(out[0] == 1 && out[1] == 6, "sums of columns by hand");
 }
 
-/** Targets 0 and 1 gather from source 0, and target 2 from all three, so that sources 1 and 2 cost more than target 2.
- *  The second graph is a square, which two sources cover as well as two targets. */
+/** Targets 0 and 1 gather from source 0, and target 2 from all three sources, so that sources 1 and 2 cost more than
+ * target 2. The second graph is a square, which two sources cover as well as two targets. */
 static void test_cover(void)
 {
     const int64_t                 row_ptr[] = { 0, 1, 2, 6 }, square_ptr[] = { 0, 2, 4 };
@@ -284,7 +284,7 @@ static void test_forward(void)
     oracle_model_fini(&model);
 }
 
-/** The gradient of one layer: for softmax and for sigmoid it is H^T (p - y) / n with the probabilities p. */
+/** Check the gradient of one layer. For softmax and for sigmoid it is H^T (p - y) / n with the probabilities p. */
 static void test_gradient(int sigmoid)
 {
     struct oracle_options options = { .kind = ORACLE_MLP,

@@ -88,9 +88,9 @@ static struct oracle_options options_of(const struct training_case *what, uint64
     return options;
 }
 
-/** Draw weights that are neither so small that gradients vanish nor so large that softmax saturates. They are floats,
- *  so that library and oracle have the same ones. Biases are not zero, because empty rows would be where the derivative
- *  of ReLU jumps. */
+/** Draw weights that are neither so small that gradients vanish nor so large that softmax saturates. They are rounded
+ * to floats, so that library and oracle have the same weights. Biases are not zero, because otherwise empty rows would
+ * be at the point where the derivative of ReLU jumps. */
 static void draw_weights(struct oracle_model *model, struct sample *sample)
 {
     const int gat = model->options.kind == ORACLE_GAT; /* attention scores need both signs, see vanishes() */
@@ -116,7 +116,7 @@ static void weigh_graph(struct sample_csr *graph, struct sample *sample)
     graph->csr.value_type = GRAFT_F32;
 }
 
-/** Rearrange sparse features into the order that the case asks for. */
+/** Rearrange sparse features into the order that the case requires. */
 static void rearrange(struct sample_csr *sparse, enum training_entries entries)
 {
     const graft_csr   old = sparse->csr;
@@ -144,7 +144,7 @@ static void rearrange(struct sample_csr *sparse, enum training_entries entries)
     *sparse = made;
 }
 
-/** Leave five labelled training vertices, none of which gathers from all. */
+/** Keep only five labelled training vertices, none of which gathers from all. */
 static void train_few(struct sample_dataset *set, int64_t n)
 {
     for (int64_t v = 0; v < n; v++)
@@ -178,8 +178,8 @@ static void training_begin(struct training *training, const struct training_case
 
 int training_differentiate(struct training *training, int epoch)
 {
-    /* With a step of 2^-17 differences of second order are below 1e-6, and so is the rounding of the loss. A sum nearer
-     * to 0 than 2e-5 could have the other sign in float. */
+    /* With a step of 2^-17, second-order differences are below 1e-6, and so is the rounding error of the loss. A sum
+     * nearer to 0 than 2e-5 could have the opposite sign in float. */
     oracle_model_drop(&training->model, epoch);
     return oracle_model_gradient(&training->model, 1.0 / 131072, 2e-5, training->gradient[epoch]);
 }
@@ -196,8 +196,8 @@ int training_is_idle(const struct training *training, int32_t t)
     return length > strlen(last) && strcmp(tensor->name + length - strlen(last), last) == 0;
 }
 
-/** Whether some tensor has no gradient to compare. A softmax does not depend on a common term of its scores, so the
- *  gradients of the target vectors of gat vanish if all scores of each vertex have the same sign. */
+/** Whether some tensor has no gradient that can be compared. A softmax does not depend on a common term of its scores,
+ * so the gradients of the target vectors of gat vanish if all scores of each vertex have the same sign. */
 static int vanishes(const struct training *training, int epoch)
 {
     for (int32_t t = 0; t < training->model.n_tensors; t++) {
@@ -206,7 +206,7 @@ static int vanishes(const struct training *training, int epoch)
         double        largest = 0;
 
         if (training_is_idle(training, t)) continue;
-        if (is_void) continue; /* no vertex in the loss gathers the label of another one */
+        if (is_void) continue; /* no vertex in the loss gathers the label of another vertex */
         for (int64_t at = 0; at < count; at++) largest = fmax(largest, fabs(training->gradient[epoch][t][at]));
         if (largest < 1e-3) return 1;
     }

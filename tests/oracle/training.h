@@ -7,49 +7,50 @@
 #include "oracle.h"
 #include "sample.h"
 
-/** The entries of sparse features: columns in ascending order; columns in descending order with every other one twice;
- *  and the latter without values and with 64-bit columns. */
+/** The orders of entries in sparse features: ascending columns; descending columns, where every other one occurs twice;
+ * and the latter without values and with 64-bit columns. */
 enum training_entries { TRAINING_PLAIN, TRAINING_REPEATED, TRAINING_ONES };
 
 /** One way to train. All zeros is the simplest case. */
 struct training_case {
     enum oracle_kind        kind;
     int32_t                 layers;
-    const char             *aggregator; /* for sage; NULL for the mean */
-    int64_t                 heads;      /* for gat; 0 for one head */
+    const char             *aggregator; /* value of option aggregator, for sage; NULL for the mean */
+    int64_t                 heads;      /* number of heads, for gat; 0 for one head */
     int64_t                 n;          /* number of vertices; 0 for 23 */
     int                     growing;    /* whether hidden widths are larger than the number of features */
     enum oracle_norm        norm;
-    int                     several; /* whether vertices have several classes, which uses the sigmoid loss */
-    /* "sigmoid" on one class, "softmax" on labels beside targets, "mse", "mae" or "huber" on float targets; NULL for
-     * auto. */
+    int                     several; /* whether vertices have several classes, so that the loss is the sigmoid loss */
+    /* "sigmoid" for one class, "softmax" for labels that are given beside targets, "mse", "mae" or "huber" for float
+     * targets; NULL for auto. */
     const char             *loss;
-    int                     regression; /* whether there are float targets, with loss=auto */
+    int                     regression; /* whether targets are floats, with loss=auto */
     int                     sparse;     /* order of the entries of sparse features */
     int                     weighted;   /* whether the graph has values */
     int                     prepare;    /* whether symmetrize, self_loops and normalize_features are set */
     double                  dropout, input_dropout, label_rate;
     double                  attention_dropout; /* option attention_dropout, for gat */
-    int                     edge_features;     /* whether edge_features=values, for gat on a weighted graph */
+    int                     edge_features;     /* whether edge_features=values, for gat on a graph with values */
     int                     edge_array;        /* whether edge_features=array, for gat */
     int                     inner_relu;        /* whether attention_input=relu, for gat */
     int                     elu;               /* whether activation=elu */
     int                     drops_first;       /* whether norm_order=after_dropout */
-    /* Whether there are residual connections; all hidden layers have equal widths then. */
+    /* Whether there are residual connections. Then all hidden layers have the same width. */
     int                     residual;
-    const char             *jumping;   /* "cat" or "max", which needs equal hidden widths; NULL for none */
+    const char             *jumping;   /* "cat", or "max", which needs hidden layers of the same width; NULL for no
+                                        * jumping knowledge */
     int                     balanced;  /* whether class_weights=balanced */
     double                  smoothing; /* option label_smoothing */
     struct oracle_optimizer optimizer;
-    const char             *kernel;   /* kernel for sparse products; NULL for auto */
-    const char             *order;    /* order of the vertices; NULL for given */
-    const char             *dense;    /* dense module; NULL for auto */
+    const char             *kernel;   /* name of the kernel for sparse products; NULL for auto */
+    const char             *order;    /* option for the order of the vertices; NULL for given */
+    const char             *dense;    /* name of the dense module; NULL for auto */
     int                     unmasked; /* whether training computes all rows (row_masks=no) */
-    int                     anew;     /* whether features are aggregated in every pass (reuse_input=no) */
+    int                     anew;     /* whether features are aggregated again in every pass (reuse_input=no) */
     int                     recompute;
     const char             *sparse_input; /* option sparse_input; NULL for auto */
     enum training_entries   entries;
-    /* Whether there are few training vertices, so that a step needs a part of the rows of every layer. */
+    /* Whether there are few training vertices, so that a step needs only some of the rows of every layer. */
     int                     scarce;
     int                     threads; /* number of threads; 0 for 2 */
 };
@@ -60,20 +61,20 @@ struct training {
     graft_trainer         *trainer;
     struct sample_dataset  set;
     struct oracle_model    model;
-    /* Gradients of the oracle in epochs 0 and 1. */
+    /* gradients of the oracle in epochs 0 and 1 */
     double                *gradient[2][ORACLE_TENSORS_MAX];
-    double                *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle */
+    double                *m[ORACLE_TENSORS_MAX], *v[ORACLE_TENSORS_MAX]; /* moments of the oracle's optimiser */
 };
 
 /** A description of the case, such as "gin, 3 layers", in static memory. */
 const char *training_name(const struct training_case *what);
 
-/** Whether epochs draw random numbers, so that they differ from the same weights. */
+/** Whether epochs draw random numbers, so that two epochs with the same weights differ. */
 int training_is_drawn(const struct training_case *what);
 
-/** Make data set, oracle and weights from `seed`, or from the first seed after it with which the gradient is far from
- *  points where the derivative jumps, and above 1e-3 somewhere in each tensor. That holds for epoch 0, and with random
- *  draws also for epoch 1 from the same weights. training_open() makes the trainer. */
+/** Make the data set, the oracle and the weights from `seed`, or from the first seed after it for which the gradient is
+ * far from points where the derivative jumps, and above 1e-3 somewhere in each tensor. That holds for epoch 0 and, with
+ * random draws, also for epoch 1 with the same weights. training_open() makes the trainer. */
 void training_init(struct training *training, const struct training_case *what, uint64_t seed);
 void training_fini(struct training *training);
 
@@ -99,8 +100,8 @@ int64_t training_count(const struct oracle_tensor *tensor);
 /** The largest magnitude of an array. */
 double training_largest(const double *value, int64_t count);
 
-/** The largest difference between two arrays over the largest element of the expected one; infinite if there is a
- *  NaN. */
+/** The largest difference between two arrays, relative to the largest element of the expected one; infinite if there is
+ * a NaN. */
 double training_distance(const double *found, const double *expected, int64_t count);
 
 #endif

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def no_warning_was_given():
-    """A copy that no test expects is an error."""
+    """Check that no test makes an unexpected copy of an array, which gives a warning."""
     import graft
     graft.arrays._warned.clear()
     with warnings.catch_warnings():

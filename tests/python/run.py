@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the tests of the Python package as TAP: run.py FILE... Each test of pytest is a line; a test that needs
-something that is not installed is skipped with the reason."""
+"""Prints the tests of the Python package as TAP: run.py FILE... Each test of pytest is one line. A test that needs a
+package which is not installed is skipped with the reason."""
 import importlib
 import sys
 
@@ -18,7 +18,7 @@ except ImportError as error:
 
 
 class Reporter:
-    """A line for each test."""
+    """Prints a line for each test."""
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report):

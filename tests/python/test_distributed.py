@@ -10,7 +10,8 @@ N, WIDTH = 60, 3
 
 
 def matrix_of(seed=1, dtype="float64"):
-    """Rows with repeated and missing entries: (indptr, indices, values, shape), and the same as a full matrix."""
+    """Make rows with repeated and missing entries. The result is (indptr, indices, values, shape), and the same
+    matrix as a full array."""
     draw = np.random.default_rng(seed)
     lengths = draw.integers(0, 9, N)
     indices = draw.integers(0, N, lengths.sum()).astype(np.int32)
@@ -26,7 +27,7 @@ def slice_of(matrix, first, end):
 
 
 def over_ranks(n_ranks, body, **options):
-    """body(ranks, first, end) on every rank; the first exception is raised."""
+    """Call body(ranks, first, end) on every rank, and raise the first exception."""
     raised = []
 
     def run(ranks):

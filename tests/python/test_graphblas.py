@@ -66,7 +66,7 @@ def test_nothing_is_copied(monkeypatch):
 
 
 def test_threads_share_a_matrix():
-    """Products, and a thread that only counts entries, at the same time; some matrices have pending work."""
+    """Multiply in some threads while another thread only counts entries; some matrices have pending work."""
     a, dense = random_matrix(600, 400)
     x = random_full(400, 64)
     expected = dense @ x.to_dense()
@@ -97,7 +97,7 @@ def test_threads_share_a_matrix():
 
 
 def held_otherwise():
-    """(matrix, format, reason of a copy) of all formats that Graft does not read."""
+    """Yield (matrix, format, reason of a copy) for all formats that Graft does not read."""
     a, dense = random_matrix()
     rows, columns = np.nonzero(dense)
     for format in ("csc", "hypercsr", "hypercsc", "bitmapr", "bitmapc"):

@@ -22,8 +22,8 @@ def make_data():
 
 
 def interrupt(action, delay):
-    """Begin an action, and send SIGINT after `delay` seconds, be it running or not: (the seconds from the signal to
-    KeyboardInterrupt, whether the action had ended)."""
+    """Begin an action, and send SIGINT after `delay` seconds, whether it still runs or not. The result is the number
+    of seconds between the signal and KeyboardInterrupt, and whether the action had ended."""
     sent, ended = [], False
 
     def send():
@@ -49,7 +49,7 @@ def test_an_interrupt_loses_nothing_and_training_goes_on():
     usual = time.monotonic() - begin
     for number in range(TRIES):
         trainer, delay = graft.Trainer(data, OPTIONS), usual * draw.random()
-        # Nearly half of the moments are right after an epoch.
+        # Nearly half of the interrupts are right after an epoch.
         action = trainer.fit if number % 2 else lambda: [trainer.epoch() for _ in range(EPOCHS)]
         seconds, ended = interrupt(action, delay)
         during, worst = during + (not ended), max(worst, seconds)
@@ -91,7 +91,7 @@ def test_a_request_to_cancel_is_no_interrupt():
 
 
 def interrupt_late(context):
-    """Ctrl-C after the last check of a call, which then succeeds."""
+    """Press Ctrl-C after the last check of a call, which then succeeds."""
     def call(error):
         context._interrupt()
         raise KeyboardInterrupt

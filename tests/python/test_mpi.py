@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks ranks of mpi4py, with Open MPI and with MPICH: training must equal that of one process, and ranks must agree
-on errors."""
+"""Checks ranks of mpi4py, with Open MPI and with MPICH. Training must give the same results as in one process, and
+ranks must agree on errors."""
 import ctypes.util
 import importlib.util
 import json
@@ -34,7 +34,8 @@ def folder(tmp_path):
 
 
 def launch(mpi, scratch, *command):
-    """What the ranks print. The wheels of mpi4py have a module for each MPI, and know MPICH by its general name."""
+    """Run ranks, and return what they print. The wheels of mpi4py have a module for each MPI library, and know MPICH
+    by its general name."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", MPI4PY_MPIABI=mpi)
     mpich = ctypes.util.find_library("mpich")
     if mpi == "mpich" and mpich:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks networks on meshes against PyTorch: forward pass, statistics, loss, steps of AdamW, and files of weights in
-both directions. The two sides share nothing but the names of weights."""
+both directions. The two implementations share only the names of weights."""
 import json
 import math
 import struct
@@ -30,7 +30,7 @@ def struct_of(name, /, **fields):
 
 
 class Host:
-    """The C interface, with errors as exceptions."""
+    """Calls the C interface, and turns errors into exceptions."""
 
     def __init__(self, options):
         self.library, out = _library.load(), ffi.new("graft_api **")
@@ -48,8 +48,8 @@ class Host:
         return ffi.cast(kind, self.api.get_interface(self.api.context, f"graft.{name}/1".encode()))
 
     def field(self, array):
-        """A borrowed view of an array with any strides."""
-        steps = [max(stride // array.itemsize, 1) for stride in array.strides]  # 0: of a length of 1
+        """Make a borrowed view of an array with any strides."""
+        steps = [max(stride // array.itemsize, 1) for stride in array.strides]  # dimensions of length 1 may have stride 0
         self.kept.append(array)
         made = struct_of("graft_field", dtype={4: F32, 8: F64}[array.itemsize], n_rows=array.shape[0],
                          n_columns=array.shape[1], row_stride=steps[0], column_stride=steps[1],
@@ -115,7 +115,7 @@ class Scene:
 
 
 class Peer:
-    """The same in PyTorch: standardised values, the masked loss, AdamW and its schedule."""
+    """The same network in PyTorch, with standardised values, the masked loss, AdamW and its schedule."""
 
     def __init__(self, scene, dtype):
         o = {"layers": 15, "mgn.linear": 3, **scene.options}
@@ -170,7 +170,7 @@ class Peer:
         loss = (weight[:, None] * error ** 2).sum() / (OUT * weight.sum())
         loss.backward()
         length = torch.cat([p.grad.flatten() for p in self.net.parameters()]).norm()
-        for p in self.net.parameters():  # clip_grad_norm_() would add 1e-6 to the length
+        for p in self.net.parameters():  # clip_grad_norm_() would add 1e-6 to the norm
             p.grad *= min(1, 0.5 / length.item())
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.step()
@@ -178,7 +178,7 @@ class Peer:
 
 
 def write_weights(path, net):
-    """A file as the package safetensors writes it."""
+    """Write a file as the package safetensors does."""
     header, data = {}, b""
     for name, tensor in net.state_dict().items():
         raw = tensor.numpy().tobytes()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks graft.aggregate against NumPy, that arrays are not copied where that is not needed, and what is refused."""
+"""Checks graft.aggregate against NumPy. It also checks that arrays are not copied unnecessarily, and which arguments
+are refused."""
 import gc
 import os
 import signal
@@ -19,7 +20,7 @@ draw = np.random.default_rng(7)
 
 
 def random_csr(m=60, k=50, index="int32", value="float32", density=0.1):
-    """(indptr, indices, values, shape), with empty rows."""
+    """Make a random matrix (indptr, indices, values, shape) with empty rows."""
     dense = draw.random((m, k)) < density
     dense[::7] = False
     rows, columns = np.nonzero(dense)
@@ -29,7 +30,7 @@ def random_csr(m=60, k=50, index="int32", value="float32", density=0.1):
 
 
 def oracle(a, x, semiring):
-    """Row by row, in double."""
+    """Compute the product row by row, in double."""
     indptr, indices, values, (m, _) = a
     first, second = semiring.split("_")
     combine = {"plus": np.sum, "max": np.max, "min": np.min}[first]
@@ -169,7 +170,7 @@ def test_a_transpose_and_its_matrix_do_not_keep_each_other():
 
 
 def converted(reason, *arguments):
-    """A call that warns once, and not again."""
+    """Check that a call warns once and not again."""
     arrays._warned.clear()
     with pytest.warns(graft.CopyWarning, match=reason):
         result = graft.aggregate(*arguments)
@@ -256,7 +257,7 @@ def test_a_context_has_options_modules_and_a_log():
         a = graft.Matrix(random_csr(), context=context)
         graft.aggregate(a, np.ones((50, 2), np.float32))
         assert a.explain().startswith("reference")
-    assert any("matrix" in line for line in told), told  # it was closed before its matrix
+    assert any("matrix" in line for line in told), told  # the context was closed before its matrix
     with pytest.raises(graft.StateError):
         graft.aggregate(a, np.ones((50, 2), np.float32))
     del a
@@ -386,7 +387,7 @@ def test_objects_are_freed_in_any_order():
     del matrices, transposed
     gc.collect()
     context.close()
-    assert not told  # nothing was left
+    assert not told  # no object was left
 
 
 def test_a_library_that_is_not_there(tmp_path):

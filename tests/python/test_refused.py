@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks collective calls in which one rank of three passes something illegal. All ranks must raise at once, this rank
-with its own sentence and the others with its number, and the next call must be bitwise identical to one without the
+"""Checks collective calls in which one of three ranks passes an illegal argument. All ranks must raise at once: this
+rank with its own message, and the others with its number. The next call must be bitwise identical to one without the
 mistake."""
 import functools
 import re
@@ -12,7 +12,7 @@ import graft
 import numpy as np
 import pytest
 
-RANKS, WRONG, AT_ONCE, TIMEOUT = 3, 1, 3.0, 20  # seconds; the second is option halo.timeout
+RANKS, WRONG, AT_ONCE, TIMEOUT = 3, 1, 3.0, 20  # in seconds; TIMEOUT is option halo.timeout
 N, SIDE, WIDTH = 60, 7, 2
 MODEL = {"model": "sage", "layers": 2, "hidden": 4, "epochs": 2}
 NETWORK = {"hidden": 8, "layers": 2}
@@ -20,7 +20,7 @@ INTEGERS = np.zeros((N, WIDTH), int)
 
 
 class Interrupted:
-    """An array during whose reading Ctrl-C arrives."""
+    """An array that raises KeyboardInterrupt while it is read, as after Ctrl-C."""
 
     def __array__(self, *_, **__):
         raise KeyboardInterrupt("Ctrl-C")
@@ -29,7 +29,8 @@ class Interrupted:
 # ---- the data of a rank ----
 
 def graph_of(s):
-    """A ring with longer steps, of which each rank has a third; and a row for each vertex that the rank owns."""
+    """Make a ring with additional edges, of which each rank has a third, and a row for each vertex that the rank
+    owns."""
     first, end = N * s.ranks.rank // RANKS, N * (s.ranks.rank + 1) // RANKS
     indices = (np.arange(first, end)[:, None] + [1, 5, 22]).reshape(-1) % N
     s.first, s.values = first, np.sin(np.arange(3.0 * (end - first)))
@@ -51,7 +52,7 @@ def stale_of(s):
 
 
 def strip_of(s):
-    """The triangles of a square, in strips."""
+    """Make the triangles of a square, which is divided into strips."""
     i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(SIDE - 1), np.arange(SIDE - 1)))
     at = j * SIDE + i
     cells = np.concatenate([np.stack([at, at + 1, at + SIDE + 1], 1), np.stack([at, at + SIDE + 1, at + SIDE], 1)])
@@ -117,7 +118,7 @@ def folder_of(s):
     s.barrier.wait()
 
 
-# ---- calls: what of the arguments is wrong is in `wrong`, which is empty on ranks and at times without a mistake ----
+# ---- calls: `wrong` has the wrong arguments; it is empty on ranks and at times without a mistake ----
 
 def make_graph(s, **wrong):
     return graft.Graph(s.ranks, **{**dict(rows=s.rows, first_row=s.first), **wrong}).owned()
@@ -137,14 +138,15 @@ def make_plan(s, **wrong):
 
 
 def begin(s, owner, in_end=True, **arguments):
-    """The end() of all ranks raises, so that no rank waits in between; or begin(), after which no end() is due."""
+    """Make a begin() and an end(). The end() of all ranks must raise, so that no rank waits in between; or begin()
+    must raise, and then no end() may be called."""
     s.right_call = not in_end
     owner.begin(**arguments)
     s.right_call = in_end
     try:
         return owner.end()
     finally:
-        assert getattr(owner, "_begun", None) is None  # arrays are not borrowed any more
+        assert getattr(owner, "_begun", None) is None  # arrays are no longer borrowed
 
 
 def run_plan(s, **wrong):
@@ -273,7 +275,7 @@ def fit(s, **wrong):
 
 
 def fit_and_stop(s, last=len):
-    """All ranks stop after the first epoch that this call trains, before the last callback."""
+    """Stop on all ranks after the first epoch that this call trains, before the last callback."""
     callbacks = [lambda trainer, _: trainer.stop(), lambda trainer, _: last(trainer.history)]
     return s.trainer.fit(callbacks, progress=False).history.column("loss")
 
@@ -303,7 +305,7 @@ def open_dataset(s, **wrong):
     return graft.Dataset.open(**{**dict(path=s.path, ranks=s.ranks), **wrong}).labels
 
 
-# ---- the table: the data, the call, what is wrong, and words of the sentence ----
+# ---- the table: the data, the call, the mistake, and words of the message ----
 
 CASES = [
     (graph_of, make_graph, dict(rows=3), "rows is a builtins.int"),
@@ -388,7 +390,8 @@ def without_mistakes(folder, make, call):
 
 
 def over_ranks(folder, name, make, call, wrong):
-    """What each rank raises with `wrong` on one of them, after how many seconds, and what call() returns then."""
+    """Make the call with `wrong` on one of the ranks. The results are what each rank raises, after how many seconds,
+    and what a correct call() returns afterwards."""
     barrier, found = threading.Barrier(RANKS), [None] * RANKS
 
     def run(ranks):
@@ -434,7 +437,8 @@ def test_one_rank_refuses(make, call, wrong, words, tmp_path, tmp_path_factory):
 
 
 def test_exception_after_stop(tmp_path):
-    """After stop() no other rank calls epoch(), so an exception of a later callback is raised on its rank at once."""
+    """After stop() no other rank calls epoch(). An exception of a later callback is therefore raised on its rank at
+    once."""
     found = over_ranks(tmp_path, "stopped", trainer_of, fit_and_stop, dict(last=lambda _: 1 / 0))
     for rank, (error, seconds, losses, _) in enumerate(found):
         assert isinstance(error, ZeroDivisionError) if rank == WRONG else error is None, f"{rank}: {error!r}"
@@ -442,7 +446,7 @@ def test_exception_after_stop(tmp_path):
 
 
 def alone(refused, call):
-    """The PeerError of a rank that the others have left, instead of the exception that `refused` names."""
+    """Check the PeerError of a rank whose peers have ended, instead of the exception that `refused` names."""
     with pytest.raises(graft.PeerError) as raised:
         call()
     assert isinstance(raised.value.__cause__, graft.ArgumentError) and refused in str(raised.value.__cause__)
@@ -461,7 +465,7 @@ def test_dead_transport_is_raised(in_end):
         elif ranks.rank == WRONG:
             alone("x has shape (60, 2)", lambda: s.graph.redistribute(INTEGERS))
         done[ranks.rank] = True
-        barrier.wait()  # objects of a rank that is left live until then
+        barrier.wait()  # objects of a rank that has ended must exist until then
 
     done, barrier = [False] * RANKS, threading.Barrier(RANKS)
     threads = [threading.Thread(target=run, args=[ranks], daemon=True) for ranks in graft.Ranks.threads(RANKS)]

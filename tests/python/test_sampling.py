@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks samplers from Python: blocks against the graph by plain NumPy, and what is refused."""
+"""Checks samplers from Python: blocks are compared with the graph by plain NumPy, and illegal arguments must be
+refused."""
 import os
 import threading
 
@@ -11,7 +12,7 @@ N = 200
 
 
 def graph_of(seed=3):
-    """(indptr, indices, None, shape) with rows of 0 to 11 different vertices."""
+    """Make a graph (indptr, indices, None, shape) with rows of 0 to 11 different vertices."""
     draw = np.random.default_rng(seed)
     rows = [np.sort(draw.choice(N, draw.integers(0, 12), replace=False)) for _ in range(N)]
     return np.cumsum([0] + [len(row) for row in rows]), np.concatenate(rows).astype(np.int32), None, (N, N)
@@ -19,7 +20,7 @@ def graph_of(seed=3):
 
 GRAPH = graph_of()
 DEGREES = np.diff(GRAPH[0])
-TARGETS = np.repeat(np.arange(N), DEGREES)  # of each entry
+TARGETS = np.repeat(np.arange(N), DEGREES)  # the target of each entry
 SEEDS = np.arange(0, N, 3)
 
 
@@ -29,7 +30,8 @@ def destinations(block):
 
 
 def check_blocks(batch):
-    """What holds for every batch: numbers are those of `vertices`, and each edge is an edge of the graph."""
+    """Check what holds for every batch: its numbers are positions in `vertices`, and each edge is an edge of the
+    graph."""
     assert len(np.unique(batch.vertices)) == len(batch.vertices) == batch.blocks[0].n_src
     assert batch.blocks[-1].n_dst == batch.n_seeds == len(batch.seeds)
     for block, later in zip(batch.blocks, batch.blocks[1:]):
@@ -43,7 +45,7 @@ def check_blocks(batch):
 
 
 def arrays_of(batch):
-    """All arrays of a batch that are there."""
+    """All arrays that a batch has."""
     found = [batch.vertices, batch.weights]
     for block in batch.blocks:
         found += [block.indptr, block.indices, block.entries, block.weights]
@@ -76,7 +78,7 @@ def test_blocks_of_neighbours():
 
 
 def test_replacement_and_weights_of_edges():
-    values = (np.arange(len(TARGETS)) % 3).astype(np.float32)  # those of value 0 are never drawn
+    values = (np.arange(len(TARGETS)) % 3).astype(np.float32)  # entries of value 0 are never drawn
     graph = (*GRAPH[:2], values, GRAPH[3])
     sampler = graft.Sampler(graph, None, {"sample.replace": True, "sample.weights": "edge"}, fanout=7, layers=1,
                             batch_size=50)
@@ -106,7 +108,7 @@ def test_batches_have_the_same_bits():
     assert same(first[3:], sampler.epoch(0, first=3))
     assert [batch.epoch for batch in sampler] == [1] * 7
     for _ in sampler.epoch(workers=2):
-        break  # which ends the threads
+        break  # this ends the threads of the sampler
     assert not [one for one in threading.enumerate() if one.name.startswith("graft.Sampler")]
 
 
@@ -144,7 +146,7 @@ def test_subgraphs(options):
 
 
 def test_weights_of_saint():
-    """Sums with the weights estimate sums over all seeds, and over all edges."""
+    """Sums with the weights must estimate the sums over all seeds, and over all edges."""
     sampler = graft.Sampler(GRAPH, None, None, sampler="saint:2:200", layers=1,
                             batch_size=50)
     feature = 1 + np.arange(N) % 7
@@ -165,7 +167,8 @@ def test_weights_of_saint():
 
 
 def test_weights_of_layers():
-    """The sources of a block are destinations and `fanout` other vertices, and weighted sums estimate all edges."""
+    """The sources of a block are its destinations and `fanout` other vertices. Weighted sums must estimate the sums
+    over all edges."""
     sampler = graft.Sampler(GRAPH, SEEDS, {"sampler": "ladies"}, fanout=[25, 10], layers=2, batch_size=20)
     feature = 1 + np.arange(N) % 7
     rows, times = np.zeros(N), np.zeros(N)
@@ -183,7 +186,7 @@ def test_weights_of_layers():
 
 
 def cora():
-    """The data set in the folder GRAFT_TEST_DATA, symmetric, or None."""
+    """Load the data set in the folder GRAFT_TEST_DATA, made symmetric, or return None."""
     folder = os.path.join(os.environ.get("GRAFT_TEST_DATA", ""), "cora")
     if not os.path.isdir(folder):
         return None
@@ -201,7 +204,7 @@ def cora():
 
 
 def test_accuracy_of_layers():
-    """Layers of drawn vertices train about as well as drawn neighbours."""
+    """Layer-wise sampling trains about as well as neighbour sampling."""
     dataset = cora()
     if dataset is None:
         pytest.skip("GRAFT_TEST_DATA has no folder cora")
@@ -218,7 +221,7 @@ def test_accuracy_of_layers():
 
 
 def test_other_threads_run_and_can_cancel():
-    """create() counts for seconds here, which a thread beside it can end only if it runs."""
+    """create() computes for seconds here. Another thread can cancel it only if create() lets other threads run."""
     context, ended = graft.Context(), []
 
     def create():
@@ -250,7 +253,7 @@ def test_batches_of_given_seeds():
         np.testing.assert_array_equal(np.diff(block.indptr), DEGREES[whole.vertices[:block.n_dst]])
     kept = whole.vertices.copy()
     sampler.close()
-    np.testing.assert_array_equal(whole.vertices, kept)  # batches outlive the sampler
+    np.testing.assert_array_equal(whole.vertices, kept)  # batches live longer than the sampler
     alone = int(np.flatnonzero(DEGREES == 0)[0])
     empty = graft.Sampler(GRAPH, layers=1).sample([alone]).blocks[0]
     assert (empty.n_dst, empty.n_src, empty.n_edges) == (1, 1, 0)
@@ -283,10 +286,10 @@ def test_graphs_and_default_seeds(tmp_path):
 
 
 def test_pytorch_takes_blocks():
-    """A mean over sampled neighbours, with its gradient, by graft.torch and by index_add_ of PyTorch."""
+    """Compare a mean over sampled neighbours and its gradient by graft.torch with index_add_ of PyTorch."""
     torch = pytest.importorskip("torch", reason="there is no torch")
 
-    class Data:  # what a torch_geometric.data.Data has
+    class Data:  # the members of torch_geometric.data.Data
         num_nodes, edge_index = N, torch.from_numpy(np.stack([GRAPH[1].astype(np.int64), TARGETS]))
 
     x, seeds = torch.randn(N, 3, requires_grad=True), torch.from_numpy(SEEDS)
@@ -303,7 +306,7 @@ def test_pytorch_takes_blocks():
 
 
 def test_blocks_are_matrices():
-    """A mean over sampled neighbours by graft.aggregate and by NumPy."""
+    """Compare a mean over sampled neighbours by graft.aggregate with NumPy."""
     x = np.random.default_rng(1).normal(size=(N, 4)).astype(np.float32)
     batch = next(iter(graft.Sampler(GRAPH, SEEDS, fanout=4, layers=1, batch_size=30)))
     block, = batch.blocks

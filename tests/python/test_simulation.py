@@ -12,7 +12,7 @@ OPTIONS = {"hidden": 8, "layers": 2, "mgn.linear": 2, "model.type": "f64", "lr":
 
 
 def grid(side=SIDE):
-    """Points and triangles of a square."""
+    """Make points and triangles of a square."""
     i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side), np.arange(side)))
     k, m = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side - 1), np.arange(side - 1)))
     at = m * side + k
@@ -40,7 +40,7 @@ def test_a_result_that_does_not_fit(points_and_network):
                        (np.broadcast_to(0.0, (81, 2)), "positive multiples")]:
         with pytest.raises(graft.ArgumentError, match=words):
             network(x, out)
-        assert np.array_equal(network(x), network(x, np.zeros((81, 2))))  # no inference is left begun
+        assert np.array_equal(network(x), network(x, np.zeros((81, 2))))  # no inference is left unfinished
     network.begin(x)
     network.drop()
     with pytest.raises(graft.StateError):
@@ -57,7 +57,7 @@ def mlp(state, name, x):
 
 
 def change(state, points, triangles, x):
-    """What a network without statistics of nodes predicts."""
+    """Compute the prediction of a network without statistics of nodes."""
     pairs = np.unique(np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), 1), axis=0)
     source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
     offset = points[source] - points[target]
@@ -85,7 +85,7 @@ def test_mesh():
 
 
 def mixed():
-    """The square with quadrilaterals in one half and triangles in the other; and the edges of both."""
+    """Make a square with quadrilaterals in one half and triangles in the other, and return the edges of both."""
     points, triangles = grid()
     lower = points[triangles].mean(1)[:, 1] < 0.5
     at = np.arange((SIDE - 1) * (SIDE - 1) // 2)
@@ -128,7 +128,7 @@ def test_view():
     points, triangles = grid()
     mesh = graft.Mesh(points, triangles, ids=7 * np.arange(81))
     view = mesh.view()
-    mesh.close()  # the arrays are copies
+    mesh.close()  # the arrays are copies, so they stay valid
     assert np.array_equal(view["id"][view["node_of"]], 7 * np.arange(81))
     assert np.array_equal(view["node_of"][view["row_of"]], np.arange(81))
     assert np.array_equal(view["position"][view["node_of"]], points)
@@ -226,7 +226,7 @@ def test_training_and_files(points_and_network, tmp_path):
 
 
 def test_small_changes():
-    """A network of floats learns changes of doubles that floats near the values cannot tell."""
+    """A network of floats must learn changes of doubles that are smaller than the spacing of floats near the values."""
     points, triangles = grid()
     free = ((points > 0) & (points < 1)).all(1)
     net = graft.Network(graft.Mesh(points, triangles), 2, 2, {**OPTIONS, "model.type": "f32"}, is_free=free)
@@ -255,7 +255,7 @@ def test_stream(points_and_network):
 
 
 def test_ranks():
-    """Two ranks that are threads, with a strip of cells each, predict what one process does."""
+    """Two ranks, which are threads with a strip of cells each, must predict the same as one process."""
     points, triangles = grid()
     whole = graft.Network(graft.Mesh(points, triangles), 2, 2, OPTIONS)
     expected, found = whole(smooth(points, 0.0)), {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks meshes of spectral elements as nekRS has them: a row for each Gauss-Lobatto-Legendre point of each element,
-elements divided among ranks, and shared nodes on borders. Nodes, edges, halo, multiplicities and weights are compared
-with sets that plain Python makes from the whole mesh."""
+"""Checks meshes of spectral elements as in nekRS: each Gauss-Lobatto-Legendre point of each element has a row, the
+elements are divided among ranks, and nodes on the borders are shared. Nodes, edges, halo, multiplicities and weights
+are compared with sets that plain Python makes from the whole mesh."""
 import itertools
 import threading
 
@@ -15,18 +15,19 @@ ELEMENTS = {2: (4, 3), 3: (3, 2, 2)}
 
 
 def gll(p):
-    """The p + 1 points from 0 to 1: the ends, and the extrema of the Legendre polynomial."""
+    """The p + 1 Gauss-Lobatto-Legendre points between 0 and 1: both ends, and the extrema of the Legendre
+    polynomial."""
     inner = np.polynomial.legendre.Legendre.basis(p).deriv().roots()
     return (np.concatenate([[-1.0], np.sort(inner.real), [1.0]]) + 1) / 2
 
 
 def lattice(elements, p, periodic):
-    """How many nodes there are in each direction."""
+    """The number of nodes in each direction."""
     return [n * p + (0 if periodic and c == 0 else 1) for c, n in enumerate(elements)]
 
 
 def element(at, p, sides):
-    """Ids and coordinates of the points of an element, first direction fastest. Ids are beyond 32 bits."""
+    """The ids and coordinates of the points of an element, first direction fastest. Ids need more than 32 bits."""
     ids, points = [], []
     for local in itertools.product(*(range(p + 1) for _ in at)):
         local = local[::-1]
@@ -40,7 +41,7 @@ def element(at, p, sides):
 
 
 def lines(dim, p):
-    """Pairs of local points that follow each other in a direction."""
+    """The pairs of local points that are neighbours in one direction."""
     points = list(itertools.product(*(range(p + 1) for _ in range(dim))))
     number = {point[::-1]: k for k, point in enumerate(points)}
     return [(number[point], number[point[:c] + (point[c] + 1,) + point[c + 1:]])
@@ -65,7 +66,7 @@ def owners_of(elements, n_ranks, scattered):
 
 
 class Part:
-    """What a rank gives to Graft, and what follows for it."""
+    """The part of the mesh that a rank passes to Graft, and the results that follow from it."""
 
     def __init__(self, elements, p, periodic, mine, as_edges):
         dim, sides = len(elements), lattice(elements, p, periodic)
@@ -104,7 +105,7 @@ def seen(mesh, n_ranks):
 
 
 def views(parts):
-    """What all ranks see, which are threads."""
+    """The meshes of all ranks, which are threads."""
     found = {}
 
     def run(ranks):
@@ -147,7 +148,7 @@ def check_edges(part, view, parts):
 
 
 def check_halo(rank, view, parts, all_views):
-    """From each neighbour its copies of the nodes that both have, each once."""
+    """Check that the halo has a copy of each node that this rank shares with a neighbour, once for each neighbour."""
     for q, other in enumerate(parts):
         rows = view["halo_node"][view["halo_start"][q]:view["halo_start"][q + 1]].astype(int)
         received = [all_views[q]["id"][k] for k in rows]

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="there is no torch")
 @pytest.fixture
 def edges():
     torch.manual_seed(3)
-    return torch.stack([torch.randint(0, 30, (150,)), torch.randint(0, 27, (150,))])  # the last vertices gather nothing
+    return torch.stack([torch.randint(0, 30, (150,)), torch.randint(0, 27, (150,))])  # the last have no neighbours
 
 
 def test_gradients_are_those_of_finite_differences(edges):
@@ -37,7 +37,7 @@ def test_tensors_of_any_stride(edges):
     sparse = torch.sparse_coo_tensor(edges.flip(0), torch.ones(150), (30, 30)).to_sparse_csr()
     np.testing.assert_allclose(graft.aggregate(sparse, x), expected, rtol=1e-5, atol=1e-5)
     leaf = x.clone().requires_grad_()
-    graft.torch.aggregate(a, leaf).sum().backward()  # whose gradient has a stride of 0
+    graft.torch.aggregate(a, leaf).sum().backward()  # the gradient of sum() has a stride of 0
     torch.testing.assert_close(leaf.grad[:, 0], torch.bincount(edges[0], minlength=30).float())
     for wrong in (x.half(), x[0], x.long()):
         with pytest.raises(graft.ArgumentError, match="expected two dimensions"):
@@ -68,7 +68,7 @@ def layers(nn):
 
 
 def run(conv, x, *arguments):
-    """Output and gradients."""
+    """Run a layer. The result is its output and its gradients."""
     x = x.clone().requires_grad_()
     conv.zero_grad()
     out = conv(x, *arguments)
@@ -137,7 +137,7 @@ def test_changes_that_pytorch_does_not_count(edges):
         graft.torch.replace(conv)
         before = conv(x, *arguments)
         arguments[-1].numpy()[..., :20] = 0
-        torch.testing.assert_close(conv(x, *arguments), before)  # the limit that forget() is there for
+        torch.testing.assert_close(conv(x, *arguments), before)  # forget() exists for this limit
         graft.torch.forget(arguments[-1])
         assert not torch.allclose(conv(x, *arguments), before, atol=1e-3)
         torch.testing.assert_close(conv(x, *arguments), twin(x, *arguments), rtol=1e-4, atol=1e-5)
@@ -171,7 +171,7 @@ def test_inference_mode(edges):
             torch.testing.assert_close(conv(x, edges.clone()), expected[0], rtol=1e-4, atol=1e-5)
             assert len(graft.torch._matrices._kept) == kept
             torch.testing.assert_close(conv(x, edges), expected[0], rtol=1e-4, atol=1e-5)
-        for ours, theirs in zip(run(conv, x, edges), expected):  # what was prepared there has gradients here
+        for ours, theirs in zip(run(conv, x, edges), expected):  # prepared matrices have gradients
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 

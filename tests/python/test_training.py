@@ -13,7 +13,7 @@ OPTIONS = {"model": "sage", "layers": 2, "hidden": 8, "lr": 0.02, "dropout": 0.0
 
 
 def arrays_of(seed=2, index="int32"):
-    """Communities: the graph as (indptr, indices, None, shape), features, labels and split."""
+    """Make communities: the graph as (indptr, indices, None, shape), features, labels and split."""
     draw = np.random.default_rng(seed)
     labels = np.arange(N) % CLASSES
     near = draw.integers(0, N // CLASSES, (N, 4)) * CLASSES + labels[:, None]
@@ -29,7 +29,7 @@ def data():
 
 
 def logits_of(state, graph, features, prefix=""):
-    """What a model of two layers, sage with LayerNorm and means, computes."""
+    """Compute the logits of a model of two sage layers with LayerNorm and means."""
     h, means = features.astype(float), np.zeros((N, N))
     np.add.at(means, (np.repeat(np.arange(N), 4), graph[1]), 0.25)
     for layer in (0, 1):
@@ -239,7 +239,7 @@ def test_what_is_refused(data):
     with pytest.raises(graft.ArgumentError, match="no data set"):
         graft.train(3)
     with pytest.raises(graft.Error):
-        graft.train(graft.Dataset(graph, features, labels), OPTIONS, progress=False)  # no split
+        graft.train(graft.Dataset(graph, features, labels), OPTIONS, progress=False)  # the data set has no split
     trainer = graft.Trainer(data, OPTIONS)
     with pytest.raises(graft.StateError):
         trainer.context["hidden"] = 16
@@ -265,7 +265,7 @@ def test_tables_plots_and_progress(data, tmp_path, capsys):
 
 
 def check_traffic(exchanged):
-    """What ranks report of layers and directions, of peers, and of all ranks adds up."""
+    """Check that the traffic by layers and directions, by peers, and over all ranks has the same sums."""
     for rank, (items, pairs, of_all) in enumerate(exchanged):
         assert [(item["layer"], item["pass"]) for item in items] == [(0, 0), (0, 1), (1, 0), (1, 1)]
         assert [pair["peer"] for pair in pairs[::4]] == [peer for peer in range(3) if peer != rank]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a wheel of this build: its record must be right, and its contents must run without the build."""
+"""Checks a wheel of this build: its record must be right, and its contents must work without the build."""
 import base64
 import csv
 import hashlib

@@ -1,5 +1,6 @@
-/* A host whose results are one number: signal_host WORK KEY=VALUE... prints a hash of all results. WORK is `train`
- * (options tell which kind of training), `cancel` (the same, cancelled again and again by a signal handler) or `mgn`.
+/* A host whose results are reduced to one number: signal_host WORK KEY=VALUE... prints a hash of all results. WORK is
+ * `train` (options select the kind of training), `cancel` (the same training, which a signal handler cancels many
+ * times) or `mgn`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_load.h"
 #include "harness/networks.h"
@@ -14,7 +15,7 @@
 
 enum { VERTICES = 3000, FEATURES = 48, CLASSES = 5, EPOCHS = 3, STEPS = 3, SIDE = 12, CANCELS = 12 };
 
-static const graft_api *cancels; /* the context whose calls a signal cancels */
+static const graft_api *cancels; /* the interface by which a signal cancels the calls of a context */
 static int              n_cancelled;
 
 static uint64_t add_bits(uint64_t sum, const void *data, uint64_t bytes)
@@ -29,7 +30,7 @@ static void handle_cancel(int number)
     cancels->cancel(cancels->context);
 }
 
-/* Arrange for a signal after 1, 2, 3, ... milliseconds, until there were enough. */
+/* Start a timer for signals after 1, 2, 3, ... milliseconds, until there were enough. */
 static void signal_later(timer_t timer)
 {
     const struct itimerspec times = { .it_value = { 0, 1000000L * (n_cancelled + 1) } };

@@ -32,13 +32,13 @@ WORK = {
 
 
 class Signals:
-    """The environment that adds timers, and the number of signals so far."""
+    """Makes an environment that adds timers, and counts the signals."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, "seen")
 
     def environment(self, preload, more):
-        """Freed memory is overwritten, so that its use is found."""
+        """Make the environment. Freed memory is overwritten, so that uses after free are found."""
         return dict(os.environ, LD_PRELOAD=":".join([timers, *preload]), MALLOC_PERTURB_="165",
                     GRAFT_TEST_SIGNALS=f"{MICROSECONDS} {self.path}", **more)
 
@@ -61,7 +61,7 @@ def run(command, environment=None):
 
 
 def check(name, signals, command, quiet, preload=(), bits=str.split, **more):
-    """Run a command with signals, and compare its output with that of the run without signals."""
+    """Run a command with signals, and compare its output with that of the same command without signals."""
     code, out, err = run(command, signals.environment(preload, more))
     seen = signals.take()
     tap.ok(code == 0 and quiet[0] == 0 and bits(out) == bits(quiet[1]) and min(seen) >= 20,
@@ -70,7 +70,7 @@ def check(name, signals, command, quiet, preload=(), bits=str.split, **more):
 
 
 def check_modules(signals):
-    """All kinds of work with each dense module. Results must not depend on the number of threads either."""
+    """Do all kinds of work with each dense module. Results must also not depend on the number of threads."""
     names = ["reference"] + [re.fullmatch(r".*graft_dense_(\w+)\.so", path).group(1) for path in modules]
     for work, (what, settings) in WORK.items():
         for module in names:

@@ -21,7 +21,7 @@ static long         interval; /* interval of the timers in microseconds */
 static char         seen[256];
 static _Atomic long of_process, of_threads;
 
-/* A signal handler with a small stack frame, as profilers have it. */
+/* A signal handler with a small stack frame, like that of a profiler. */
 static void timers_handle(int number)
 {
     volatile unsigned char frame[FRAME];

@@ -10,7 +10,7 @@ mode=(--dry-run --Werror)
 [ "${1-}" != --fix ] || mode=(-i)
 failed=0
 
-# check NAME COMMAND...: run the command, and show what it printed if it failed.
+# check NAME COMMAND...: run the command, and show its output if it failed.
 check() {
     local name=$1 said
     shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which room of the plugin calls which: check_calls.py BUILD. Calls are the symbols that the object files of one room
-lack and those of another define. A room may call those that it may include, and no two rooms call each other, directly
-or in a circle. Inside a room at most three files call each other in a circle; known exceptions are in exceptions.txt.
-Calls through a table of functions are not seen; they are what a circle is replaced by."""
+"""Checks which room of the plugin calls which: check_calls.py BUILD. A call is a symbol that the object files of one
+room lack and those of another define. A room may call the rooms that it may include, and no two rooms may call each
+other, directly or in a cycle. Inside a room at most three files may call each other in a cycle; exceptions.txt lists
+known exceptions. Calls through a table of functions are not visible here; they are the way to remove a cycle."""
 import collections
 import glob
 import os
@@ -22,7 +22,7 @@ SYMBOL = re.compile(r"^(?:[0-9a-f]+)?\s+([A-Za-z]) (\w+)$")
 
 
 def symbols(paths):
-    """Of every object file: (room, file, defined symbols, undefined symbols)."""
+    """Yield (room, file, defined symbols, undefined symbols) of every object file."""
     for path in paths:
         room, name = OBJECT.search(path).groups()
         lines = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -32,7 +32,7 @@ def symbols(paths):
 
 
 def calls(objects):
-    """{(room, other room): symbols}"""
+    """The calls between rooms as {(room, other room): symbols}."""
     home = {symbol: room for room, _, defined, _ in objects for symbol in defined}
     found = collections.defaultdict(set)
     for room, name, _, undefined in objects:
@@ -43,7 +43,7 @@ def calls(objects):
 
 
 def circles(arrows):
-    """The sets of rooms, or of files, that reach each other."""
+    """The sets of rooms, or of files, that call each other in a cycle."""
     rooms = {room for arrow in arrows for room in arrow}
     reach = {room: {other for first, other in arrows if first == room} for room in rooms}
     for middle in reach:
@@ -55,7 +55,7 @@ def circles(arrows):
 
 
 def inside(objects):
-    """{room: {(file, other file)}} of the calls inside a room."""
+    """The calls inside each room, as {room: {(file, other file)}}."""
     home = {symbol: (room, name) for room, name, defined, _ in objects for symbol in defined}
     found = collections.defaultdict(set)
     for room, name, _, undefined in objects:
@@ -65,7 +65,7 @@ def inside(objects):
 
 
 def large_circles(arrows_of_rooms):
-    """{room: fault} of the rooms where more than MAX_CIRCLE files call each other."""
+    """The rooms where more than MAX_CIRCLE files call each other, as {room: fault}."""
     found = {}
     for room, arrows in arrows_of_rooms.items():
         largest = max(circles(arrows), key=len, default=())

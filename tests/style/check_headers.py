@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every header of the plugin and of the adapters alone: check_headers.py ROOT BUILD. A file that includes one header
-and nothing else compiles, by the command that compiles the plugin in this build. A header without an include guard is a
-template, which a file includes once for each type; it is not looked at."""
+"""Checks that every header of the plugin and of the adapters compiles alone: check_headers.py ROOT BUILD. A file
+that includes one header and nothing else is compiled by the command that compiles the plugin in this build. A header
+without an include guard is a template, which a file includes once for each type; it is not checked."""
 import concurrent.futures
 import json
 import os

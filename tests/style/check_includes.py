@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: check_includes.py ROOT. The rules are the table of rooms in
+"""Checks which file includes which: check_includes.py ROOT. The rules are the table of rooms in
 plugin/ARCHITECTURE.md, and the table below."""
 import os
 import re
@@ -9,14 +9,14 @@ import sys
 import sources
 import tap
 
-# What a file of a part may include of our own; the first pattern that matches the file counts.
-# Of the plugin, what each room may include beside abi/, base/ and itself: the table of rooms in ARCHITECTURE.md.
+# The files of this project that a file may include. The first pattern that matches its path applies. For the plugin,
+# the table of rooms in ARCHITECTURE.md says what each room may include besides abi/, base/ and itself.
 ARCHITECTURE = os.path.join(os.path.dirname(__file__), "..", "..", "plugin", "ARCHITECTURE.md")
 ROW = re.compile(r"^\| `(\w+)/` \|.*\|([^|]*)\|$", re.MULTILINE)
 
 
 def rooms():
-    """{room: what it may include}, without entry/, which may include all."""
+    """The rooms as {room: what it may include}, without entry/, which may include all."""
     with open(ARCHITECTURE, encoding="utf-8") as file:
         rows = ROW.findall(file.read())
     names = {room for room, _ in rows} - {"entry", "base"}
@@ -42,9 +42,9 @@ PARTS = [
     (r"tests/unit/examples/test_pair_loss\.c", ["abi", "tests", "examples/link-prediction"]),
     (r"tests/", ["abi", "plugin", "adapters", "tests"]),
 ]
-# Hosts include these as they are installed, in one folder.
+# Hosts include these headers as they are installed, in one folder.
 INSTALLED = ["adapters/cxx", "adapters/mpi", "adapters/petsc"]
-# Headers of others. Where nothing is said, any will do.
+# Headers of other projects that a file may include. Files that match no pattern may include any.
 STANDARD_ONLY = {
     r"abi/graft_load\.h": {"dlfcn.h", "errno.h", "stdio.h", "string.h"},
     r"abi/": {"stddef.h", "stdint.h"},
@@ -54,7 +54,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", re.MUL
 
 
 def resolve(root, path, name):
-    """The file of the tree that `name` means in `path`, or None."""
+    """The file of the tree that `name` stands for in `path`, or None."""
     for folder in (os.path.dirname(path), "abi", "plugin", "adapters", "tests", *INSTALLED):
         candidate = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(os.path.join(root, candidate)):
@@ -84,7 +84,7 @@ def may_include(path, target):
 
 
 def fault(root, path, quote, name):
-    """What is wrong with an include, or None."""
+    """A sentence about an illegal include, or None."""
     _, standard = first_match(STANDARD_ONLY.items(), path)
     if quote == "<":
         if path.startswith("plugin/") and FOREIGN.fullmatch(name):
@@ -109,7 +109,7 @@ def faults_of(root, path):
 
 
 def wrong_pages(root):
-    """First pages of rooms that name other rooms than the table of ARCHITECTURE.md."""
+    """The READMEs of rooms that name other rooms than the table of ARCHITECTURE.md."""
     for room, others in ROOMS.items():
         path = f"plugin/{room}/README.md"
         stated = re.search(r"^It may include .*?\.\n", sources.read(root, path), re.MULTILINE | re.DOTALL)
@@ -119,7 +119,7 @@ def wrong_pages(root):
 
 
 def check_rules(root):
-    """The rules themselves: each of these must be refused."""
+    """Check the rules themselves: each of these includes must be refused."""
     refused = [("plugin/base/x.c", '"', "kernel/kernel.h"), ("plugin/kernel/x.c", '"', "model/model.h"),
                ("plugin/graph/x.c", '"', "kernel/kernel.h"), ("plugin/model/x.c", '"', "io/data.h"),
                ("plugin/cover/x.c", '"', "graph/csr.h"), ("plugin/cover/x.c", '"', "kernel/kernel.h"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes to feel at home in: check_lengths.py ROOT. Lines of at most 120 columns, files of 600 lines (abi/: 250),
-function bodies of 100 lines. Rooms of the plugin with less than 500 lines or more than 3,000 are named."""
+"""Checks lengths: check_lengths.py ROOT. A line has at most 120 columns, a file 600 lines (in abi/ 250), and the
+body of a function 100 lines. Rooms of the plugin with fewer than 500 lines or more than 3,000 are listed."""
 import collections
 import os
 import re
@@ -38,8 +38,8 @@ def long_file(path, text):
 
 
 def functions(text):
-    """(name, first line, lines of the body) of every function: what stands in braces after a list of parameters,
-    outside of all other braces."""
+    """Yield (name, first line, number of lines of the body) of every function. The body is in braces after a list of
+    parameters, outside of all other braces."""
     code = DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), sources.blank_out(text))
     depth, start, head = 0, 0, 0
     for match in re.finditer(r"[{};]", code):
@@ -74,7 +74,7 @@ def show_odd_rooms(texts):
 
 
 def check_counter():
-    """The counter of lines itself, on a function of known length."""
+    """Check the counter of lines itself on a function of known length."""
     text = "struct s {\n int a;\n};\n#define F() {\n/* f() { */\nstatic int f(int x)\n{\n"
     text += " x = (x) ? '{' : 2;\n" * 101 + "}\nint g;\n"
     tap.ok(list(functions(text)) == [("f", 7, 101)] and len(list(long_functions("x.c", text))) == 1 and

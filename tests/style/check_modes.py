@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parallel regions compute in the floating-point mode of the caller: check_modes.py ROOT. Each begins with
-gr_fp_swap(), mode_swap() in an adapter, or graft_grb_swap_mode(), in its first lines, unless its loop only copies,
+"""Checks that parallel regions compute in the floating-point mode of the caller: check_modes.py ROOT. Each region
+begins with gr_fp_swap(), with mode_swap() in an adapter, or with graft_grb_swap_mode(), unless its loop only copies,
 counts or compares."""
 import collections
 import re
@@ -12,7 +12,7 @@ import tap
 
 REGION = re.compile(r"^[ \t]*(?:#pragma[ \t]+omp[ \t]+parallel\b|GRAFT_GRB_PARALLEL\()", re.MULTILINE)
 FIRST_LINES = 18
-# How many loops of a file copy numbers, or compute with integers alone.
+# The number of loops of a file that copy numbers, or compute only with integers.
 EXACT = {"plugin/base/pool.c": 1, "plugin/dgraph/columns.c": 2, "plugin/dgraph/values.c": 1, "plugin/edge/check.c": 1,
          "plugin/edge/edge.c": 1, "plugin/edge/index_add.c": 2, "plugin/graph/csr.c": 1, "plugin/model/labels.c": 1,
          "plugin/run/layer_input.c": 1, "plugin/partition/joint.c": 1, "plugin/sample/cache.c": 1,
@@ -22,7 +22,8 @@ EXACT = {"plugin/base/pool.c": 1, "plugin/dgraph/columns.c": 2, "plugin/dgraph/v
 
 
 def regions_without(text):
-    """The lines of regions that do not take the mode of the caller. A function ends what belongs to a region."""
+    """The lines of regions that do not take the mode of the caller. A region ends at the end of its function at the
+    latest."""
     text = sources.blank_out(text)
     found = []
     for match in REGION.finditer(text):

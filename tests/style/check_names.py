@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names say where a function stands: check_names.py ROOT. A function of a room that other files may call is named
-gr_ROOM_verb. base/ is a shelf of tools, whose functions have the name of their header, as do the functions of OBJECTS.
-The share of such names is printed and may not fall. Static functions are named for what they do."""
+"""Checks that the name of a function says where it is defined: check_names.py ROOT. A function of a room that other
+files may call is named gr_ROOM_verb. base/ is a collection of tools, whose functions are named after their header,
+as are the functions of OBJECTS. The share of such names is printed and may not decrease. Static functions are named
+for what they do."""
 import collections
 import os
 import re
@@ -13,13 +14,13 @@ import sources
 import tap
 
 LEAST_PERCENT = 97
-# Objects that stand for their room in names.
+# Objects whose names replace the name of their room.
 OBJECTS = {"dgraph": ["graph"], "graph": ["csr"], "kernel": ["matrix", "mxm"], "run": ["setup"], "sample": ["sampler"],
            "spmm": ["plan"], "train": ["trainer"]}
 
 
 def is_static(lines, line):
-    """Whether the declaration that ends before the body at `line` (from 1) is static."""
+    """Whether the declaration before the body at `line` (counted from 1) is static."""
     first = line - 1
     while first > 0 and lines[first - 1].strip() and not lines[first - 1].startswith(("}", "#")):
         first -= 1

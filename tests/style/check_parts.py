@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Parts have names: check_parts.py ROOT. A header of the plugin has at most 35 prototypes, a struct at most 20 fields;
-a larger one consists of named parts. Known exceptions are in exceptions.txt."""
+"""Checks that large headers and structs consist of named parts: check_parts.py ROOT. A header of the plugin has at
+most 35 prototypes, and a struct at most 20 fields. exceptions.txt lists known exceptions."""
 import re
 import sys
 
@@ -16,7 +16,7 @@ NO_PROTOTYPE = re.compile(r"\btypedef\b|\bstatic\b|=|\(\s*\*")
 
 
 def outside_of(code, brackets):
-    """The code without what stands in brackets, whose closing ones stay."""
+    """The code without the text in brackets. The closing brackets stay."""
     out, depth = [], 0
     for mark in code:
         if mark == brackets[1]:
@@ -29,7 +29,7 @@ def outside_of(code, brackets):
 
 
 def body_at(code, start):
-    """What stands in the braces that begin at start."""
+    """The text in the braces that begin at `start`."""
     depth = 0
     for match in re.finditer(r"[{}]", code[start:]):
         depth += 1 if match.group() == "{" else -1
@@ -39,18 +39,19 @@ def body_at(code, start):
 
 
 def fields(body):
-    """How many fields a struct declares itself; a struct inside it counts as one, and is looked at alone."""
+    """The number of fields that a struct declares itself. A struct inside it counts as one field, and is checked
+    separately."""
     declarations = outside_of(outside_of(body, "{}"), "()").split(";")
     return sum(1 + declaration.count(",") for declaration in declarations if declaration.strip())
 
 
 def structs(code):
-    """(name, fields) of every struct."""
+    """Yield (name, fields) of every struct."""
     return [(match.group(1), fields(body_at(code, match.end() - 1))) for match in STRUCT.finditer(code)]
 
 
 def prototypes(code):
-    """How many functions a header declares and does not define."""
+    """The number of functions that a header declares and does not define."""
     declarations = re.split(r"[;}]", outside_of(code, "{}"))
     return sum(1 for text in declarations if re.search(r"\w\s*\(", text) and not NO_PROTOTYPE.search(text))
 

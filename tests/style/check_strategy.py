@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody outside parallel/ asks which strategy it is: check_strategy.py ROOT. Lines outside that use a field of a
-struct of parallel/ bypass the table of functions of a strategy; their number may not grow."""
+"""Checks that no code outside parallel/ asks which strategy is used: check_strategy.py ROOT. Lines elsewhere that
+use a field of a struct of parallel/ bypass the strategy's table of functions. Their number may not grow."""
 import re
 import sys
 
@@ -15,7 +15,7 @@ VARIABLE = re.compile(r"\bstruct gr_(?:ranks|columns|cached)\s*\*\s*(?:const\s+)
 
 
 def bypasses(text):
-    """The lines of a file that use a field. A variable is known up to the end of its function."""
+    """Yield the lines of a file that use a field. A variable is known until the end of its function."""
     found, line = [], 1
     for part in re.split(r"(?<=\n})", sources.blank_out(text)):
         names = "|".join(["\\w+(?:->|\\.)cached", *VARIABLE.findall(part)])

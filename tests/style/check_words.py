@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Standard words: check_words.py ROOT. Comments, documents, and the texts of programs say what readers of the field
-say. The tables are what not to write, and what instead; the second holds for texts only, as comments still have many of
-its words, which are counted."""
+"""Checks that comments, documents and the texts of programs have the field's standard words: check_words.py ROOT.
+The tables have the words that are not allowed, and the words to use instead. The second table is enforced for texts
+only, because comments still have many of its words; these are counted."""
 import re
 import sys
 
@@ -43,7 +43,7 @@ def instead_of(table, found):
 
 
 def only(pattern, text):
-    """The text with all but the matches of a pattern replaced by blanks."""
+    """The text with everything except the matches of a pattern replaced by blanks."""
     out = list(re.sub(r"[^\n]", " ", text))
     for match in pattern.finditer(text):
         out[match.start():match.end()] = match.group()
@@ -51,13 +51,13 @@ def only(pattern, text):
 
 
 def comments(path, text):
-    """The comments of a file, or all of a document, without what begins their lines."""
+    """The comments of a file, or all of a document, without the characters that begin their lines."""
     text = text if path.endswith(".md") else only(COMMENT, text)
     return re.sub(r"\n[ \t]*\*?[ \t]*(?=\S)", lambda match: "\n" + " " * (len(match.group()) - 1), text)
 
 
 def texts(path, text):
-    """The string literals of a C file. Parts that follow each other are one text. Frozen hosts stay as they are."""
+    """The string literals of a C file. Adjacent literals are joined to one text. Frozen hosts are not checked."""
     if path.endswith(".md") or path.startswith("tests/abi/frozen/"):
         return ""
     return only(LITERAL, DIRECTIVE.sub("", sources.blank_out(text, literals=False))).replace('"', " ")

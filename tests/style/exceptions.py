@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known exceptions from the rules of style: exceptions.txt. A check passes when it finds exactly the exceptions of its
-kind, so what is new fails, and so does a line that nothing needs any more: the list only gets shorter."""
+"""Known exceptions from the rules of style, which exceptions.txt lists. A check passes only if it finds exactly the
+exceptions of its kind. Something new fails, and so does a line that is no longer needed; the list therefore only
+gets shorter."""
 import os
 
 import tap
@@ -16,14 +17,14 @@ def of_kind(kind):
 
 
 def differences(found, known):
-    """What to say of {name: fault} where `known` are the exceptions."""
+    """Sentences about the differences between {name: fault} and the exceptions in `known`."""
     new = [fault for name, fault in sorted(found.items()) if name not in known]
     return new + [f"{name} is within the limit now: remove its line from exceptions.txt" for name in known
                   if name not in found]
 
 
 def check(kind, found, rule):
-    """One check of {name: fault}, whose names are matched with the exceptions of this kind."""
+    """Make one check of {name: fault}. The names are compared with the exceptions of this kind."""
     faults = differences(found, of_kind(kind))
     tap.ok(not faults, f"{rule}, but for {len(of_kind(kind))} known", *faults)
     tap.ok(len(differences({"new": "too long"}, ["old"])) == 2 and not differences({"old": "too long"}, ["old"]),
