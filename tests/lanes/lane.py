@@ -234,7 +234,6 @@ def main():
         return tap.done()
     chosen = commands(lane, folder, meson, names)
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:  # some programs wait
-                                                                                           # programs wait
         for command, (seconds, wrong) in zip(chosen, pool.map(lambda command: test(lane, folder, command), chosen)):
             tap.ok(not wrong, f"{' '.join(map(os.path.basename, command))}, {seconds:.0f} s", *wrong[:40])
     return tap.done()
