@@ -23,8 +23,8 @@ struct rank {
     int32_t         rc;
 };
 
-/* The rows of this rank: vertex v gathers from its two neighbours on the ring. Any slices are legal; with option
- * partition=given, the default, the rank that contributes a row owns its vertex. */
+/* The rows of this rank: vertex v gathers from its two neighbours on the ring. A rank may contribute any slice. With
+ * option partition=given, the default, the rank that contributes a row owns its vertex. */
 static int32_t make_graph(struct rank *r, const graft_api *api, const graft_graph_api *graphs, graft_graph **graph)
 {
     int64_t     row_ptr[EACH + 1] = { 0 };

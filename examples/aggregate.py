@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest program with the Python package: means over neighbours, and a model that learns from them.
-
-    PYTHONPATH=$(pkg-config --variable=python graft) python3 aggregate.py"""
+"""The smallest program with the Python package. It computes means over neighbours, and trains a model on them.
+PYTHONPATH=$(pkg-config --variable=python graft) python3 aggregate.py"""
 import graft
 import numpy as np
 

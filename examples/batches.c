@@ -17,9 +17,9 @@ enum { N = 2000, DEGREE = 40, LAYERS = 2 };
 
 static int64_t row_ptr[N + 1];
 static int32_t col_idx[N * DEGREE];
-static double  x[N], exact[LAYERS + 1][N]; /* the feature, and its means over all neighbours */
+static double  x[N], exact[LAYERS + 1][N]; /* the feature of each vertex, and its exact means over all neighbours */
 
-/* Vertex v has the DEGREE vertices behind it as its neighbours. */
+/* Make a graph in which vertex v has the DEGREE vertices after it as neighbours. */
 static void make_graph(void)
 {
     for (int v = 0; v < N; v++) {
@@ -32,11 +32,11 @@ static void make_graph(void)
             for (int i = 0; i < DEGREE; i++) exact[l + 1][v] += exact[l][(v + 1 + i) % N] / DEGREE;
 }
 
-/* What the other thread has to know. */
+/* The data that the other thread needs. */
 struct helper {
     const graft_sample_api *samples;
     graft_sampler          *sampler;
-    pthread_mutex_t         lock; /* of stop */
+    pthread_mutex_t         lock; /* protects the member `stop` */
     int                     stop;
 };
 
@@ -57,13 +57,14 @@ static void *make_ahead(void *arg)
     while (!read_stop(h)) {
         int32_t made = 0;
 
-        h->samples->prefetch(h->sampler, &made, NULL); /* next() tries again what fails, and has the error */
+        h->samples->prefetch(h->sampler, &made, NULL); /* if this fails, next() tries it again and reports the error */
         if (!made) sched_yield();
     }
     return NULL;
 }
 
-/* Means over the blocks of a batch, the first one over the features; of its seeds in h[0 .. n_seeds-1]. */
+/* Compute means over the blocks of a batch, the first one over the features. The means of its seeds are then in h[0 ..
+ * n_seeds-1]. */
 static int32_t compute(const graft_sample_api *samples, graft_sampler *sampler, const graft_sample_batch *batch,
                        double *h, graft_error *error)
 {
@@ -71,7 +72,7 @@ static int32_t compute(const graft_sample_api *samples, graft_sampler *sampler, 
 
     for (int64_t i = 0; i < batch->n_vertices; i++) h[i] = x[batch->vertex[i]];
     for (int32_t l = 0; l < batch->n_layers; l++) {
-        double        mean[N]; /* of its own, because destinations are sources too */
+        double        mean[N]; /* a separate array, because destinations are sources too */
         const int32_t rc = samples->block(sampler, l, &block, error);
 
         if (rc < 0) return rc;
@@ -85,7 +86,7 @@ static int32_t compute(const graft_sample_api *samples, graft_sampler *sampler, 
     return GRAFT_OK;
 }
 
-/* One epoch: each vertex is the seed of one batch. */
+/* Run one epoch, in which each vertex is the seed of one batch. */
 static int32_t run_epoch(const graft_sample_api *samples, graft_sampler *sampler, int64_t epoch, graft_error *error)
 {
     static double      h[N];
@@ -105,7 +106,7 @@ static int32_t run_epoch(const graft_sample_api *samples, graft_sampler *sampler
         seeds += batch.n_seeds;
         vertices += batch.n_vertices;
     }
-    if (rc != GRAFT_ERR_NOT_FOUND) return rc; /* the end of the epoch */
+    if (rc != GRAFT_ERR_NOT_FOUND) return rc; /* ERR_NOT_FOUND means the end of the epoch */
     printf("epoch %lld: %lld batches, %lld seeds, %lld vertices, error %.3f\n", (long long)epoch, (long long)n_batches,
            (long long)seeds, (long long)vertices, sum / (double)seeds);
     return GRAFT_OK;
@@ -126,7 +127,7 @@ static int32_t run(const graft_api *api, const graft_mxm_api *mxm, const graft_s
     csr.row_ptr = row_ptr;
     csr.col_idx = col_idx;
     api->set(api->context, "layers", "2", error);
-    api->set(api->context, "fanout", "10,15", error); /* in the first layer, and in the second one */
+    api->set(api->context, "fanout", "10,15", error); /* for the first layer, and for the second one */
     api->set(api->context, "batch_size", "64", error);
     api->set(api->context, "sample.ahead", "4", error);
     rc = mxm->matrix_create(api->context, &csr, 0, &graph, error);
@@ -136,7 +137,7 @@ static int32_t run(const graft_api *api, const graft_mxm_api *mxm, const graft_s
         pthread_mutex_lock(&helper.lock);
         helper.stop = 1;
         pthread_mutex_unlock(&helper.lock);
-        pthread_join(thread, NULL); /* before destroy() */
+        pthread_join(thread, NULL); /* the thread must end before destroy() */
     }
     samples->destroy(helper.sampler);
     mxm->matrix_destroy(graph);

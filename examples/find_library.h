@@ -1,4 +1,4 @@
-/* How the programs of this folder find libgraft.so, and what they say of it. It needs _GNU_SOURCE, for dladdr().
+/* Finds libgraft.so for the programs of this folder, and prints its version. Needs _GNU_SOURCE for dladdr().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FIND_LIBRARY_H
 #define FIND_LIBRARY_H
@@ -8,15 +8,16 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/** Open the library that the user names; else the library in variable GRAFT_LIBRARY, or the one that the dynamic linker
- *  finds. The run path of a program leads to the library of its build folder, or of the tree where it is installed. */
+/** Open the library that the user names; otherwise the library in variable GRAFT_LIBRARY; otherwise the one that the
+ * dynamic linker finds. The run path of a program leads to the library of its build folder, or of the tree where it is
+ * installed. */
 static int32_t find_library(const char *named, const graft_host *host, const graft_api **api, graft_error *error)
 {
     if (named == NULL) named = getenv("GRAFT_LIBRARY");
     return graft_load(named != NULL && *named != '\0' ? named : NULL, host, api, error);
 }
 
-/** The file that the library was loaded from. */
+/** The file from which the library was loaded. */
 static inline const char *library_path(const graft_api *api)
 {
     Dl_info info;
@@ -26,7 +27,8 @@ static inline const char *library_path(const graft_api *api)
     return dladdr(address, &info) != 0 ? info.dli_fname : "";
 }
 
-/** Print the release, the contract and the file of the library, or why there is none. \return an exit status */
+/** Print the release, the contract version and the file of the library, or the reason why there is none. \return an
+ * exit status */
 static inline int print_version(FILE *stream, const char *program, const char *named)
 {
     graft_error      error = GRAFT_INIT(graft_error);

@@ -26,10 +26,10 @@ static const char usage[] =
 
 struct wish {
     const char *library;
-    int         all, load, json, version, first; /* the settings begin with argument `first` */
+    int         all, load, json, version, first; /* requested actions; the settings begin with argument `first` */
 };
 
-/* What the library says about skipped modules. */
+/* Print what the library says about skipped modules. */
 static void info_log(void *self, graft_log_level level, const char *message)
 {
     static const char *const levels[] = { "debug", "info", "warning", "error" };
@@ -38,7 +38,7 @@ static void info_log(void *self, graft_log_level level, const char *message)
     fprintf(stderr, "%s: %s\n", levels[level & 3], message);
 }
 
-/* \return 1; 0 if the program is done; -1 with a message printed */
+/* Read the arguments. \return 1 to continue; 0 if the program is done; -1 if a message was printed */
 static int read_arguments(int argc, char **argv, struct wish *wish)
 {
     int i;
@@ -85,7 +85,7 @@ static int32_t option_at(const graft_api *api, int32_t index, graft_option *opti
     return api->option_info(api->context, index, option, NULL);
 }
 
-/* The reason of a module that does not load is in its entry afterwards. */
+/* Load all modules. If a module does not load, its entry has the reason afterwards. */
 static void load_all(const graft_api *api)
 {
     graft_module_entry entry;
@@ -110,7 +110,7 @@ static const char *scope_of(const graft_option *option)
 
 static const char *source_of(const graft_option *option)
 {
-    return option->source != NULL ? option->source : "unknown"; /* a library older than this field */
+    return option->source != NULL ? option->source : "unknown"; /* the library is older than this field */
 }
 
 static void print_options(const graft_api *api, int all)
@@ -146,7 +146,7 @@ static void print_plain(const graft_api *api, int all)
 }
 
 #ifdef WITH_JANSSON
-/* A path may be no UTF-8. */
+/* Make a JSON string. Paths may not be valid UTF-8. */
 static json_t *text(const char *said)
 {
     json_t *value = json_string(said);

@@ -15,7 +15,7 @@
 
 enum { RANKS = 3, SIDE = 12, N = SIDE * SIDE, STEPS = 50 };
 
-/* The data of one rank: its transport, the heat of its cells in the end, and its status. */
+/* The data of one rank: its transport, the final temperatures of its cells, and its status. */
 struct rank {
     const char     *library;
     graft_transport transport;
@@ -72,7 +72,7 @@ static int32_t simulate(struct rank *r, const graft_halo_api *halos, graft_halo 
     outer.data = u + info.n_owned;
     args.owned = &own;
     args.halo = &outer;
-    for (int64_t i = 0; i < info.n_owned; i++) u[i] = owned[i] == 0 ? 100 : 0; /* one hot corner */
+    for (int64_t i = 0; i < info.n_owned; i++) u[i] = owned[i] == 0 ? 100 : 0; /* one corner is hot */
     for (int step = 0; step < STEPS && rc >= 0; step++) {
         rc = halos->begin(halo, &args, &r->error);
         /* ... cells that touch no other rank could be computed here, while messages travel ... */

@@ -40,7 +40,7 @@ library open_library(const char *path)
     return library(api);
 }
 
-/* A table, checked for the last call that this host uses. */
+/* Get a table of functions, and check that it has the last call that this host uses. */
 const graft_mxm_api &products_of(const graft_api &api)
 {
     const void *table = graft_interface(&api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, run));
@@ -60,7 +60,7 @@ struct destroy_matrix {
 };
 using matrix = std::unique_ptr<graft_matrix, destroy_matrix>;
 
-/* The arrays of `graph` must outlive the matrix. */
+/* Make a matrix. The arrays of `graph` must live longer than it. */
 matrix borrow(const graft_api &api, const graft_mxm_api &mxm, const graft_csr &graph)
 {
     auto          error = GRAFT_INIT(graft_error);

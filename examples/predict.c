@@ -13,7 +13,7 @@
 
 enum { SHOWN = 5 };
 
-/* What the file says of the model. */
+/* Print what the file says about the model. */
 static int32_t print_model(const graft_model_api *models, graft_model *model, graft_error *error)
 {
     graft_model_info info = GRAFT_INIT(graft_model_info);
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     models = graft_interface(graft, GRAFT_MODEL_ID, GRAFT_HAS(graft_model_api, destroy));
     if (data == NULL || models == NULL) goto done;
 
-    /* NULL is for one process; over ranks a transport stands here, and the first rank reads the file for all. */
+    /* NULL means one process. Over ranks a transport is passed here, and the first rank reads the file for all. */
     rc = models->load(graft->context, NULL, argv[2], &model, &error);
     if (rc >= 0) rc = print_model(models, model, &error);
     if (rc >= 0) rc = data->open(graft->context, argv[3], &set, &error);

@@ -10,7 +10,7 @@ tools=$graft_root/examples/debian-archive
 data=$graft_build/debian-archive
 results=$graft_build/quickstart
 
-# The data set is complete, and neither its program nor the lists of the archive have changed since.
+# Whether the data set is complete, and neither the program that makes it nor the package lists have changed since.
 is_current() {
     local stamp=$data/names.txt lists
     [ -f "$stamp" ] && [ ! "$tools/make_dataset.py" -nt "$stamp" ] || return 1
@@ -18,7 +18,7 @@ is_current() {
     [ ${#lists[@]} -eq 0 ] || [ -z "$(find "${lists[@]}" -cnewer "$stamp" -print -quit)" ]
 }
 
-# Sets `launch` to what starts two ranks on this machine, whatever it is: a chroot, a container, one processor.
+# Set `launch` to a command that starts two ranks on this machine, even in a chroot, in a container or on one processor.
 find_launcher() {
     local name version
     for name in mpiexec.openmpi mpiexec; do
@@ -37,7 +37,7 @@ train() {
         --predict "$results/predictions.npy"
 }
 
-# Half of the processors for each of two ranks; the graph goes where most neighbours are.
+# Each of the two ranks uses half of the processors. A vertex belongs to the rank that has most of its neighbours.
 train_on_two_ranks() {
     local launch threads=$(($(nproc) / 2)) rc=0
     if ! find_launcher; then

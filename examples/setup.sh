@@ -8,7 +8,7 @@ graft_build=$graft_root/build
 say() { printf '%s\n' "$*"; }
 complain() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
-# Run a command and show what it printed only if it failed.
+# Run a command, and show its output only if it failed.
 quietly() {
     local log rc=0
     log=$(mktemp)
@@ -34,13 +34,14 @@ missing_packages() {
     done
 }
 
-# The files in which apt keeps what the archive has, one per line; nothing before the first 'apt-get update'.
+# List the files in which apt stores the contents of the archive, one per line. There are none before the first 'apt-get
+# update'.
 package_lists() {
     # shellcheck disable=SC2016 # apt is to expand it
     ! command -v apt-get >/dev/null || apt-get indextargets --format '$(FILENAME)' 'Created-By: Packages'
 }
 
-# Sets as_root to what a command must be preceded by to run as root. Asks for a password only at a terminal.
+# Set as_root to the command prefix that is needed to run as root. It asks for a password only at a terminal.
 find_root() {
     as_root=(env)
     [ "$(id -u)" -ne 0 ] || return 0
@@ -60,7 +61,7 @@ lacking_tools() {
     done
 }
 
-# Without apt there is nothing to install with; what cannot be seen here, meson will miss by name.
+# Without apt nothing can be installed. Meson names the tools that are missing and that cannot be checked here.
 check_tools() {
     local lacking
     lacking=$(lacking_tools)
@@ -70,8 +71,8 @@ check_tools() {
     return 1
 }
 
-# setup_packages [--with-lists] SECTION...: install what is missing. With --with-lists, apt's lists of the archive must
-# be there too, because the example reads them.
+# setup_packages [--with-lists] SECTION...: install missing packages. With --with-lists apt's package lists must exist
+# too, because the example reads them.
 setup_packages() {
     local lists=no missing as_root
     if [ "$1" = --with-lists ]; then
@@ -100,7 +101,7 @@ setup_packages() {
     apt_get "${install[@]}" || { complain "'apt-get install' failed, see above"; return 1; }
 }
 
-# The named program as found in PATH if it works and is new enough, else Debian's own.
+# The named program as it is found in PATH, if it works and is new enough; otherwise Debian's own.
 find_tool() {
     local name=$1 least=$2 version
     version=$("$name" --version 2>/dev/null) || version=
@@ -120,11 +121,11 @@ learn_options() {
     quietly "$meson" setup --reconfigure "$graft_build" "$graft_root"
 }
 
-# Whether Debian packages have come or gone since the build was configured.
+# Whether Debian packages were installed or removed since the build was configured.
 have_packages_changed() { [ /var/lib/dpkg/status -nt "$graft_build/build.ninja" ]; }
 
-# setup_build [MESON-OPTION...]: configure and compile into build/. Sets `meson` for later calls.
 # shellcheck disable=SC2120 # one caller gives options, the other none
+# setup_build [MESON-OPTION...]: configure and compile into build/. Sets `meson` for later calls.
 setup_build() {
     local ninja
     meson=$(find_tool meson 1.0) && ninja=$(find_tool ninja 1.8) || return 1
@@ -132,7 +133,7 @@ setup_build() {
     say "Building in ${graft_build} ..."
     if [ ! -f "$graft_build/build.ninja" ]; then
         quietly "$meson" setup "$@" "$graft_build" "$graft_root" || return 1
-    # --clearcache: Meson keeps what it did not find, and the packages may be there by now.
+    # --clearcache: Meson remembers what it did not find, but the packages may be installed by now.
     elif { [ $# -gt 0 ] || have_packages_changed; } &&
         ! { learn_options && quietly "$meson" configure --clearcache "$graft_build" "$@"; }; then
         complain "cannot configure $graft_build again, see above. If nothing else helps, remove that folder."

@@ -11,18 +11,20 @@
 
 enum { N = 5, WIDTH = 2 };
 
-/* Five vertices on a path, 0 - 1 - 2 - 3, and vertex 4 alone. Row v of the matrix holds the vertices that v gathers
- * from; row_ptr[v] .. row_ptr[v + 1] is its part of col_idx. There are no values: every edge has weight 1. */
+/* Five vertices: the path 0 - 1 - 2 - 3, and vertex 4 alone. Row v of the matrix has the vertices from which v gathers;
+ * they are col_idx[row_ptr[v]] to col_idx[row_ptr[v + 1] - 1]. There are no values: every edge has weight 1. */
 static const int64_t row_ptr[N + 1] = { 0, 1, 3, 5, 6, 6 };
 static const int32_t col_idx[6] = { 1, 0, 2, 1, 3, 2 };
 
-/* A sum over the neighbours times 1 / (their number) is their mean. Vertex 4 has none: any factor is right. */
+/* The mean over the neighbours is their sum times 1 / (their number). Vertex 4 has no neighbours, so its factor has no
+ * effect. */
 static const float one_over_degree[N] = { 1, 0.5f, 0.5f, 1, 0 };
 
 static float features[N][WIDTH] = { { 1, 10 }, { 2, 20 }, { 3, 30 }, { 4, 40 }, { 5, 50 } };
 static float mean[N][WIDTH];
 
-/* Choose a kernel, run the product, print it. A call that fails returns a negative status and fills `error`. */
+/* Choose a kernel, run the product, and print the result. A call that fails returns a negative status and fills
+ * `error`. */
 static int32_t multiply_with(const char *kernel, const graft_api *api, const graft_mxm_api *mxm, graft_mxm_args *args,
                              graft_error *error)
 {
@@ -30,7 +32,7 @@ static int32_t multiply_with(const char *kernel, const graft_api *api, const gra
     int32_t rc = api->set(api->context, "mxm.kernel", kernel, error);
 
     if (rc >= 0) rc = mxm->run(api->context, args, error);
-    if (rc >= 0) rc = mxm->explain(api->context, NULL, explained, sizeof explained, error); /* the last run */
+    if (rc >= 0) rc = mxm->explain(api->context, NULL, explained, sizeof explained, error); /* describes the last run */
     if (rc < 0) return rc;
     printf("mxm.kernel = %s\n%s", kernel, explained);
     for (int v = 0; v < N; v++) printf("  vertex %d: mean of neighbours (%g, %g)\n", v, mean[v][0], mean[v][1]);
@@ -69,7 +71,7 @@ int main(int argc, char **argv)
     c.data = mean;
 
     graft_mxm_args args = GRAFT_INIT(graft_mxm_args);
-    args.semiring = GRAFT_PLUS_SECOND; /* sums of rows of B: the graph has no values */
+    args.semiring = GRAFT_PLUS_SECOND; /* sums of rows of B, because the graph has no values */
     args.a = matrix;
     args.b = &b;
     args.c = &c;

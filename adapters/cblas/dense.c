@@ -1,6 +1,6 @@
-/* Dense module "cblas": products of floats and doubles with any CBLAS, each call on one thread and one block of C. A
- * serial OpenBLAS may not be called from several threads at once (Debian's gives wrong products), so it runs on one
- * thread.
+/* Dense module "cblas": computes products of floats and doubles with any CBLAS library. Each call runs on one thread
+ * and computes one block of C. A serial OpenBLAS may not be called from several threads at once (Debian's gives wrong
+ * products), so with it the module uses one thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"
@@ -9,16 +9,16 @@
 #include <omp.h>
 #include <sys/resource.h>
 
-/* Returns 0 for an OpenBLAS without threads; null for another BLAS. */
+/* Returns 0 for an OpenBLAS without threads. The pointer is NULL for another BLAS. */
 extern int openblas_get_parallel(void) __attribute__((weak));
 
-/* The buffers of OpenBLAS, one for each call at the same time; null for another BLAS. */
+/* The buffers of OpenBLAS; each simultaneous call needs one. The pointers are NULL for another BLAS. */
 extern void *blas_memory_alloc(int position) __attribute__((weak));
 extern void  blas_memory_free(void *buffer) __attribute__((weak));
 
 struct cblas {
     struct gemm_blocks blocks;
-    int                most; /* threads that have a buffer; 0: no limit */
+    int                most; /* largest number of threads that have a buffer; 0 for no limit */
 };
 
 enum { BUFFERS_MOST = 256 };
@@ -63,8 +63,9 @@ static int has_limit(void)
     return is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA);
 }
 
-/* OpenBLAS maps a buffer for a call when it first needs one more, and tries for ever if it cannot. With a limit of
- * address space it gets them now, when the library has seen that there is room, and no more threads call it. */
+/* OpenBLAS maps a buffer when a call first needs one more, and tries forever if it cannot. If the address space is
+ * limited, OpenBLAS therefore maps its buffers now, when the library has checked that there is enough memory, and later
+ * no more threads than there are buffers call it. */
 static int map_buffers(void)
 {
     void     *buffer[BUFFERS_MOST];
@@ -110,7 +111,7 @@ enum { PREFERENCE = 10 };
 
 GRAFT_MODULE_NOTE("dense", "cblas", PREFERENCE);
 
-/* What both tables of functions have. */
+/* The functions that both tables share. */
 #define FUNCTIONS                                                                                                      \
     .size = sizeof(graft_dense_ops), .preference = PREFERENCE, .description = "CBLAS, one call per block of C",        \
     .init = init, .fini = fini, .gemm = gemm, .supports = supports, .gemm_size = sizeof(graft_gemm)
@@ -126,8 +127,8 @@ static const graft_module_table table = {
     .dense = &ops,
 };
 
-/* For a library that one thread may call at a time; or where a limit of address space leaves buffers for the threads of
- * one product alone. */
+/* For a library that only one thread may call at a time, or if a limit of address space leaves buffers for the threads
+ * of only one product at a time. */
 static const graft_module_table table_alone = {
     .size = sizeof table,
     .abi = GRAFT_ABI_VERSION,

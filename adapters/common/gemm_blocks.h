@@ -1,6 +1,6 @@
-/* A dense product divided into blocks, each a single-threaded call of another library. The blocks depend only on the
- * shape and are summed in order, so the bits of C do not depend on the number of threads. A library with OpenMP is
- * called inside our parallel region, and starts no threads.
+/* Divides a dense product into blocks. Each block is a single-threaded call of another library. The blocks depend only
+ * on the shape and are summed in a fixed order, so C is bitwise identical for any number of threads. A library that
+ * uses OpenMP is called inside our parallel region, where it starts no threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GEMM_BLOCKS_H
 #define GEMM_BLOCKS_H
@@ -14,19 +14,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows of C in a block, and in a block of a deep product; for deep products the depth of a chunk, the largest number of
- * chunks, and the bytes of all partial products, which the module keeps. */
+/* Sizes of blocks: the number of rows of C in a block, and in a block of a deep product. For deep products also the
+ * depth of a chunk, the largest number of chunks, and the number of bytes of all partial products, which the module
+ * keeps. */
 enum { BLOCK_ROWS = 512, DEEP_BLOCK_ROWS = 128, CHUNK_DEPTH = 4096, CHUNKS_MAX = 64, PARTIAL_MAX = 16 * 1024 * 1024 };
 
-/** A whole product on one thread, number `thread` of the team; reentrant. Returns OK, ERR_NOMEM or ERR_MODULE. Ignores
- *  rows_done. */
+/** Compute a whole product on one thread, which has number `thread` in the team. Must be reentrant. Returns OK,
+ * ERR_NOMEM or ERR_MODULE. Ignores rows_done. */
 typedef int32_t (*gemm_serial)(void *module, int thread, const graft_gemm *gemm);
 
-/** Data that a dense module keeps between products; the first member of its state. */
+/** Data that a dense module keeps between products. They are the first member of its state. */
 struct gemm_blocks {
     const graft_host *host;
-    const char       *name;    /* of the module */
-    void             *partial; /* products of the chunks of a deep product */
+    const char       *name;    /* name of the module */
+    void             *partial; /* partial products of the chunks of a deep product */
     uint64_t          partial_bytes;
 };
 
@@ -37,7 +38,7 @@ static int32_t gemm_blocks_fail(const char *name, graft_error *error, int32_t co
     return code;
 }
 
-/* Allocate a state of `bytes`, zero except for its first member. */
+/* Allocate a state of `bytes` bytes. It is zero except for its first member. */
 static int32_t gemm_blocks_init(const graft_host *host, const char *name, uint64_t bytes, void **state,
                                 graft_error *error)
 {
@@ -71,13 +72,13 @@ static int64_t gemm_blocks_element(const graft_gemm *g)
     return g->type == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
 }
 
-/* Where element i of an array is. */
+/* The address of element i of an array. */
 static float *gemm_blocks_at(const graft_gemm *g, const float *array, int64_t i)
 {
     return (float *)((uintptr_t)array + (uintptr_t)(i * gemm_blocks_element(g)));
 }
 
-/* Row i of C times beta. */
+/* Multiply row i of C by beta. */
 static void gemm_blocks_scale_row(const graft_gemm *g, int64_t i)
 {
     float  *c = gemm_blocks_at(g, g->c, i * g->ldc);
@@ -90,7 +91,8 @@ static void gemm_blocks_scale_row(const graft_gemm *g, int64_t i)
         for (int64_t j = 0; j < g->n; j++) c[j] *= g->beta;
 }
 
-/* Part of a product: `m` rows of op(A) and C from `row` on, with `k` of the depth from `depth` on. */
+/* Compute a part of a product: `m` rows of op(A) and C from row `row` on, and `k` terms of the sums from depth `depth`
+ * on. */
 static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *whole, int64_t row,
                                 int64_t m, int64_t depth, int64_t k)
 {
@@ -102,7 +104,7 @@ static int32_t gemm_blocks_part(struct gemm_blocks *s, gemm_serial serial, const
     g.m = m;
     g.k = k;
     g.threads = 1;
-    /* Not every library writes C of a product with depth 0. */
+    /* Some libraries do not write C if the depth of a product is 0. */
     for (int64_t i = 0; i < m && k == 0; i++) gemm_blocks_scale_row(&g, i);
     return k > 0 ? serial(s, omp_get_thread_num(), &g) : GRAFT_OK;
 }
@@ -112,7 +114,7 @@ static void gemm_blocks_rows_done(const graft_gemm *g, int64_t begin, int64_t en
     if (g->rows_done != NULL) g->rows_done(g->rows_arg, begin, end);
 }
 
-/* Keep the library from starting a team of its own, also if ours has one thread. The setting belongs to the implicit
+/* Prevent the library from starting its own team, even if our team has one thread. The setting belongs to the implicit
  * task and ends with its parallel region, so the host's setting does not change. */
 static void gemm_blocks_stay_alone(void)
 {
@@ -158,7 +160,7 @@ static int32_t gemm_blocks_reserve(struct gemm_blocks *s, uint64_t bytes, graft_
     return GRAFT_OK;
 }
 
-/* C = beta C + the sum of the partial products, in order. */
+/* C = beta C + the sum of the partial products, which are added in order. */
 static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g, int64_t row, int64_t chunks)
 {
     float  *c = gemm_blocks_at(g, g->c, row * g->ldc);
@@ -177,7 +179,8 @@ static void gemm_blocks_add_row(const struct gemm_blocks *s, const graft_gemm *g
     gemm_blocks_rows_done(g, row, row + 1);
 }
 
-/* Weight gradients are small and deep: X^T G over all vertices. The depth is divided, and parts are added in order. */
+/* Compute a weight gradient, which is a small product with a large depth: X^T G over all vertices. The depth is divided
+ * into chunks, and their products are added in order. */
 static int32_t gemm_blocks_by_depth(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, int64_t chunks)
 {
     const int64_t depth = (g->k + chunks - 1) / chunks;
@@ -220,7 +223,7 @@ static int64_t gemm_blocks_longest_row(const graft_gemm *g)
     return ab > g->ldc ? ab : g->ldc;
 }
 
-/* The number of chunks of the depth; 1: C is large enough to be divided by rows. */
+/* The number of chunks into which the depth is divided. It is 1 if C is large enough to be divided by rows. */
 static int64_t gemm_blocks_chunks(const graft_gemm *g)
 {
     const int64_t deep = g->k / CHUNK_DEPTH, room = PARTIAL_MAX / gemm_blocks_element(g) / g->m / g->n;
@@ -229,7 +232,7 @@ static int64_t gemm_blocks_chunks(const graft_gemm *g)
     return chunks > 1 ? chunks : 1;
 }
 
-/** Compute a whole product, each block with serial(). */
+/** Compute a whole product by calling serial() for each block. */
 static int32_t gemm_blocks_gemm(struct gemm_blocks *s, gemm_serial serial, const graft_gemm *g, graft_error *error)
 {
     int64_t chunks;

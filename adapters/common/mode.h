@@ -1,5 +1,5 @@
-/* The floating-point mode of the threads of a team, as plugin/base/fp.h has it: each thread computes in the mode of the
- * caller, and keeps its own outside of the parallel region.
+/* Sets the floating-point mode of the threads of a team, as plugin/base/fp.h does. Each thread computes in the mode of
+ * the caller, and has its own mode again after the parallel region.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MODE_H
 #define MODE_H
@@ -42,7 +42,7 @@ static inline void mode_set(mode_fp mode)
 
 #endif
 
-/** Set a mode. \return the one before */
+/** Set a mode. \return the previous mode */
 static inline mode_fp mode_swap(mode_fp mode)
 {
     const mode_fp before = mode_get();

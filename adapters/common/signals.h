@@ -1,5 +1,5 @@
-/* Calls of code that must not be interrupted by handlers of the host. A handler runs on the stack of the thread, below
- * its stack pointer, and code that is generated at run time may have its data there (oneDNN 2.6 does).
+/* Blocks signals during calls of code that handlers of the host must not interrupt. A handler runs on the stack of the
+ * thread, below its stack pointer, and code that is generated at run time may have data there (oneDNN 2.6 does).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SIGNALS_H
 #define SIGNALS_H
@@ -9,10 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/** The kernel's set of signals: signal n is bit n - 1. */
+/** A set of signals as the kernel stores it: signal n is bit n - 1. */
 typedef uint64_t signals_set;
 
-/* Signals of faults of the thread itself: if they are blocked, the kernel ends the process. */
+/* Signals that report a fault of the thread itself. If they were blocked, the kernel would end the process. */
 static inline signals_set signals_of_faults(void)
 {
     static const int fault[] = { SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS };
@@ -22,9 +22,9 @@ static inline signals_set signals_of_faults(void)
     return set;
 }
 
-/** Let signals of this thread wait. Returns its mask, for signals_release(). The system call is made without the C
- *  library, which leaves out its own signals: it sends them to all threads in setuid(), and their handler would do the
- *  same harm. About 0.1 microseconds. Keeps errno. */
+/** Block the signals of this thread. Returns its previous mask, for signals_release(). The system call is made without
+ * the C library, which never blocks its own signals: it sends them to all threads in setuid(), and their handler would
+ * do the same harm. Takes about 0.1 microseconds. Keeps errno. */
 static inline signals_set signals_hold(void)
 {
     const signals_set all = ~signals_of_faults();

@@ -1,4 +1,5 @@
-/* The times of each thread of a team, as graft_mxm.h describes them. Called inside a parallel region; NULL: not used.
+/* Measures the times of each thread of a team, as graft_mxm.h describes them. The functions are called inside a
+ * parallel region. If `times` is NULL, nothing is measured.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TIMES_H
 #define TIMES_H
@@ -15,7 +16,7 @@ static inline double times_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/** The thread begins or continues its share. */
+/** Record that the thread begins or continues its share. */
 static inline void times_begin(double *times)
 {
     double *mine, now;
@@ -27,7 +28,7 @@ static inline void times_begin(double *times)
     else mine[2] += now - mine[1];
 }
 
-/** The thread has finished its share, or a part of it. */
+/** Record that the thread has finished its share, or a part of it. */
 static inline void times_end(double *times)
 {
     if (times != NULL) times[3 * omp_get_thread_num() + 1] = times_now();

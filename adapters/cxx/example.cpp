@@ -27,7 +27,7 @@ int main(int argc, char **argv)
         graft::graph graph(context, ranks, graft::csr(row_ptr, neighbours, n), first);
         graft::plan  plan(graph);
         plan.begin(graft::rows(x, 1), graft::rows(sum, 1), GRAFT_PLUS_SECOND);
-        // The program may compute here, while messages travel.
+        // The program may compute here while messages are in flight.
         plan.end();
 
         for (const double value : sum) std::cout << value << ' ';

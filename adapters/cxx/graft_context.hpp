@@ -1,5 +1,5 @@
-// What the other headers for C++ build on: errors, contexts, ranks, objects, and views of containers. See graft.hpp.
-// SPDX-License-Identifier: Apache-2.0
+// The parts on which the other headers for C++ are built: errors, contexts, ranks, objects, and views of containers.
+// See graft.hpp.
 #ifndef GRAFT_CONTEXT_HPP
 #define GRAFT_CONTEXT_HPP
 
@@ -23,7 +23,7 @@
 namespace graft
 {
 
-/// A failed call: what() is the sentence, code() the status, rank() the rank that failed.
+/// The exception of a failed call: what() is the message, code() the status, and rank() the rank that failed.
 class error : public std::runtime_error
 {
   public:
@@ -85,7 +85,7 @@ template <> struct dtype_of<std::int64_t> : std::integral_constant<graft_dtype, 
 template <class Container>
 using element = typename std::remove_reference<decltype(*std::declval<Container &>().data())>::type;
 
-// The interface of a table of functions, and the size that this header needs of it.
+// The interface id of a table of functions, and the size of the table that this header needs.
 template <class Table> struct interface_of;
 #define GRAFT_HPP_INTERFACE(table, name, last)                                                                         \
     template <> struct interface_of<table> {                                                                           \
@@ -120,13 +120,13 @@ class context
   public:
     using logger = std::function<void(graft_log_level level, const char *line)>;
 
-    /// Load the library from a file; empty: by its soname. What `log` throws is dropped.
+    /// Load the library from a file; if the path is empty, by its soname. Exceptions of `log` are dropped.
     explicit context(const std::string &path = std::string(), logger log = logger())
         : opened_(std::make_shared<opened>(std::move(log)))
     {
         detail::call(graft_load, path.empty() ? nullptr : path.c_str(), &opened_->host, &opened_->api);
     }
-    /// The same; a null path is none.
+    /// The same with a C string; NULL is the same as an empty path.
     explicit context(const char *path, logger log = logger())
         : context(std::string(path != nullptr ? path : ""), std::move(log))
     {
@@ -159,7 +159,7 @@ class context
         return *this;
     }
 
-    /// The functions of an interface, such as table<graft_train_api>().
+    /// The table of functions of an interface, such as table<graft_train_api>().
     template <class Table> const Table &table() const
     {
         const void *found =
@@ -195,7 +195,7 @@ class context
         {
             try {
                 static_cast<opened *>(self)->log(level, line);
-            } catch (...) { // There is no caller to tell.
+            } catch (...) { // A logger has no caller that could catch the exception.
             }
         }
         logger           log;
@@ -205,12 +205,13 @@ class context
     std::shared_ptr<opened> opened_;
 };
 
-/// The ranks of a distributed object: a transport, such as of graft_mpi.hpp; by default one rank.
+/// The ranks of a distributed object. They communicate by a transport, such as one of graft_mpi.hpp; by default there
+/// is one rank.
 class ranks
 {
   public:
     ranks() = default;
-    /// Take over a transport, which is closed with the last object that uses it.
+    /// Take over a transport. It is closed with the last object that uses it.
     explicit ranks(const graft_transport &transport) : transport_(new graft_transport(transport), close)
     {
     }
@@ -254,7 +255,7 @@ inline void release(const graft_data_api &table, graft_data *raw)
     table.close(raw);
 }
 
-// An object of the library, with what it needs to live.
+// An object of the library, together with the objects that must live as long as it does.
 template <class Table, class Raw> class object
 {
   public:
@@ -279,7 +280,7 @@ template <class Table, class Raw> class object
     {
         if (raw_ != nullptr) release(*table_, raw_);
     }
-    /// The object for the functions of table(); NULL after it was moved from.
+    /// The C object, for the functions of table(). NULL after the object was moved from.
     Raw *get() const noexcept
     {
         return raw_;
@@ -296,7 +297,7 @@ template <class Table, class Raw> class object
     {
         return ranks_;
     }
-    /// A description in some lines.
+    /// A description of the object in several lines.
     std::string explain() const
     {
         std::vector<char> text(1 << 16);
@@ -319,12 +320,12 @@ template <class Table, class Raw> class object
     const Table *table_;
     Raw         *raw_;
 
-    std::shared_ptr<const void> keeps_; // what is freed after the object
+    std::shared_ptr<const void> keeps_; // objects that are freed after this one
 };
 
 } // namespace detail
 
-/// Values that a call reads: n_rows x n_columns of float or double, borrowed.
+/// A view of values that a call reads: n_rows x n_columns elements of float or double, which are borrowed.
 class input
 {
   public:
@@ -340,14 +341,14 @@ class input
     graft_field raw_;
 };
 
-/// Values that a call writes.
+/// A view of values that a call writes.
 class output : public input
 {
   public:
     using input::input;
 };
 
-/// A view with strides in elements: output, or input of constant elements.
+/// Make a view with strides, which are counted in elements. It is an output, or an input if the elements are constant.
 template <class T>
 typename std::conditional<std::is_const<T>::value, input, output>::type
 strided(T *data, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row_stride, std::int64_t column_stride)
@@ -376,7 +377,7 @@ inline std::int64_t rows_of(std::size_t size, std::int64_t n_columns)
 
 } // namespace detail
 
-/// A container as rows of n_columns elements, one row after the other (node-major).
+/// View a container as rows of n_columns elements that follow each other (node-major).
 template <class Container>
 auto rows(Container &values, std::int64_t n_columns) -> decltype(strided(values.data(), 1, 1, 1, 1))
 {

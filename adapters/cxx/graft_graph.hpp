@@ -8,7 +8,7 @@
 namespace graft
 {
 
-/// A sparse matrix of containers: row i gathers from columns[row_ptr[i]] to columns[row_ptr[i + 1] - 1].
+/// A sparse matrix whose arrays are containers. Row i gathers from columns[row_ptr[i]] to columns[row_ptr[i + 1] - 1].
 template <class Columns>
 graft_csr csr(const std::vector<std::int64_t> &row_ptr, const Columns &columns, std::int64_t n_columns)
 {
@@ -35,11 +35,11 @@ graft_csr csr(const std::vector<std::int64_t> &row_ptr, const Columns &columns, 
     return raw;
 }
 
-/// graft.graph/1.
+/// A distributed graph (graft.graph/1).
 class graph : public detail::object<graft_graph_api, graft_graph>
 {
   public:
-    /// Collective. This rank contributes rows from first_row on.
+    /// Create the graph. This rank contributes the rows from first_row on. Collective.
     graph(const context &in, const ranks &over, const graft_csr &rows, std::int64_t first_row = 0) : object(in, over)
     {
         auto slice = GRAFT_INIT(graft_slice);
@@ -60,15 +60,15 @@ class graph : public detail::object<graft_graph_api, graft_graph>
         detail::call(table_->info, raw_, rank, &result);
         return result;
     }
-    /// The vertices of this rank, in the order of rows of its arrays.
+    /// The vertices that this rank owns, in the order of the rows of its arrays.
     std::vector<std::int64_t> owned() const
     {
         const std::int64_t *first = table_->owned(raw_);
 
         return std::vector<std::int64_t>(first, first + info(ranks_.rank()).n_owned);
     }
-    /// New values of the edges that this rank contributed, in their order; plans and halos of the graph have them from
-    /// then on. Collective.
+    /// Replace the values of the edges that this rank contributed, in their original order. Plans and halos of the
+    /// graph use the new values from then on. Collective.
     template <class Values> void update_values(const Values &values)
     {
         using type = typename std::remove_const<detail::element<const Values>>::type;
@@ -101,14 +101,14 @@ inline graft_dense dense_of(const input &view)
     return raw;
 }
 
-// A begin() whose arguments are read first, and its end(). If this rank throws before the library has the arguments,
-// other ranks would wait.
+// A begin() and its end(). The arguments of begin() are read first, because other ranks would wait if this rank threw
+// an exception before the library has the arguments.
 class pass
 {
   public:
-    // Call read(). If it throws, call refuse(), a begin() that the library refuses: on all ranks in end(), which then
-    // throws here what read() has thrown; or at once, as with one rank. Returns whether read() has read. ERR_PEER of
-    // refuse() or end() has another reason, and is thrown instead.
+    // Call read(). If it throws, call refuse(), which is a begin() that the library refuses. All ranks then fail in
+    // end(), which throws here what read() has thrown; with one rank the exception is thrown at once. Returns whether
+    // read() has succeeded. An ERR_PEER of refuse() or end() has another reason, and is thrown instead.
     template <class Read, class Refuse> bool begins(Read read, Refuse refuse)
     {
         std::exception_ptr thrown;
@@ -133,7 +133,7 @@ class pass
     }
 
   private:
-    // A call that fails because of `thrown`, unless that is null.
+    // Make a call that must fail because of the exception `thrown`, unless that is null.
     template <class Call> static void call_refused(Call call, const std::exception_ptr &thrown)
     {
         try {
@@ -148,11 +148,12 @@ class pass
 
 } // namespace detail
 
-/// A plan of graft.aggregate/1: products of the graph with rows of vertices.
+/// A plan (graft.aggregate/1), which computes products of the graph with rows of vertices.
 class plan : public detail::object<graft_aggregate_api, graft_plan>
 {
   public:
-    /// Collective. Flags: GRAFT_PLAN_...; width: columns for which buffers are made now.
+    /// Create a plan. Flags are GRAFT_PLAN_...; `width` is the number of columns for which buffers are allocated now.
+    /// Collective.
     explicit plan(const graph &of, std::uint32_t flags = 0, std::int64_t width = 0) : object(of)
     {
         auto args = GRAFT_INIT(graft_plan_args);
@@ -168,7 +169,7 @@ class plan : public detail::object<graft_aggregate_api, graft_plan>
         detail::call(table_->info, raw_, rank, &result);
         return result;
     }
-    /// Between begin() and end() the program may compute; the arrays are borrowed until end().
+    /// Begin a product. The program may compute between begin() and end(); the arrays are borrowed until end().
     void begin(const input &x, const output &result, graft_semiring semiring = GRAFT_PLUS_TIMES,
                std::uint32_t flags = 0)
     {
@@ -183,7 +184,9 @@ class plan : public detail::object<graft_aggregate_api, graft_plan>
 
         args.semiring = semiring;
         args.flags = flags;
-        if (pass_.begins(read, [&] { begin(args); })) begin(args); // flags say whether it waits, also if it is refused
+        if (pass_.begins(read, [&] { begin(args); }))
+            begin(args); // the flags say whether begin() waits, also if it is
+                         // refused
     }
     void begin(const graft_aggregate_args &args)
     {
@@ -203,7 +206,7 @@ class plan : public detail::object<graft_aggregate_api, graft_plan>
     detail::pass pass_;
 };
 
-/// graft.halo/1.
+/// Exchanges rows of boundary vertices (graft.halo/1).
 class halo : public detail::object<graft_halo_api, graft_halo>
 {
   public:
@@ -219,7 +222,7 @@ class halo : public detail::object<graft_halo_api, graft_halo>
         detail::call(table_->info, raw_, &result);
         return result;
     }
-    /// Begin to copy rows of their owners into the halo.
+    /// Begin to copy rows from their owners into the halo.
     void begin(const input &owned, const output &received)
     {
         begin(owned, received, 0);

@@ -1,5 +1,4 @@
-// Ranks over MPI for graft.hpp, compiled with the mpi.h of the program.
-// SPDX-License-Identifier: Apache-2.0
+// Ranks over MPI for graft.hpp. This header is compiled with the mpi.h of the program.
 #ifndef GRAFT_MPI_HPP
 #define GRAFT_MPI_HPP
 
@@ -9,8 +8,8 @@
 namespace graft
 {
 
-/// The ranks of a communicator, which is duplicated. Collective, and so is the end of the last object that uses them:
-/// before MPI_Finalize(), or after it without effect.
+/// The ranks of a communicator, which is duplicated. The call is collective. Destroying the last object that uses the
+/// ranks is collective too; it must be done before MPI_Finalize(), after which it has no effect.
 inline ranks over(MPI_Comm communicator)
 {
     auto transport = GRAFT_INIT(graft_transport);

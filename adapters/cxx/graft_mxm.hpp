@@ -8,26 +8,26 @@
 namespace graft
 {
 
-/// The elements of a product that may be written, in borrowed arrays; see graft_mask. Flags: GRAFT_MASK_...
+/// A mask: the elements of a product that may be written, in borrowed arrays; see graft_mask. Flags are GRAFT_MASK_...
 class mask
 {
   public:
-    /// Whole rows: bit i % 8 of byte i / 8 is that of row i.
+    /// A mask of whole rows: bit i % 8 of byte i / 8 belongs to row i.
     template <class Bytes> static mask rows(const Bytes &present, std::uint32_t flags = 0)
     {
         return mask(GRAFT_MASK_ROWS, present, 0, flags);
     }
-    /// Elements: bit j % 8 of byte i * stride + j / 8 is that of column j in row i.
+    /// A mask of elements as bits: bit j % 8 of byte i * stride + j / 8 belongs to column j in row i.
     template <class Bytes> static mask bits(const Bytes &present, std::int64_t stride, std::uint32_t flags = 0)
     {
         return mask(GRAFT_MASK_BITS, present, stride, flags);
     }
-    /// Elements: byte i * stride + j; 0 is not present.
+    /// A mask of elements as bytes: byte i * stride + j belongs to column j in row i; 0 means not present.
     template <class Bytes> static mask bytes(const Bytes &present, std::int64_t stride, std::uint32_t flags = 0)
     {
         return mask(GRAFT_MASK_BYTES, present, stride, flags);
     }
-    /// The same with a value of each element that is present.
+    /// Add an array with the value of each element that is present.
     template <class Bytes> mask &values(const Bytes &of_elements)
     {
         if (of_elements.size() != size_)
@@ -36,7 +36,7 @@ class mask
         raw_.values = of_elements.data();
         return *this;
     }
-    /// For a product of this shape, whose bytes the array must have.
+    /// The C struct for a product of this shape, for which the array must have enough bytes.
     const graft_mask &get(std::int64_t n_rows, std::int64_t n_columns) const
     {
         const std::int64_t width = raw_.kind == GRAFT_MASK_BITS ? (n_columns + 7) / 8 : n_columns;
@@ -64,11 +64,11 @@ class mask
     std::size_t size_;
 };
 
-/// A sparse matrix of graft.mxm/1.
+/// A sparse matrix for products in one process (graft.mxm/1).
 class matrix : public detail::object<graft_mxm_api, graft_matrix>
 {
   public:
-    /// The arrays are borrowed as long as the matrix; values may change with update_values() only.
+    /// Make a matrix. The arrays are borrowed as long as it exists, and values may be changed only by update_values().
     matrix(const context &in, const graft_csr &rows, bool is_checked = true)
         : object(in, ranks()), n_rows_(rows.n_rows), n_columns_(rows.n_cols), value_type_(rows.value_type)
     {
@@ -87,7 +87,7 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
     {
         return n_entries_;
     }
-    /// The bytes that kernels have prepared for it.
+    /// The number of bytes that kernels have allocated for this matrix.
     std::int64_t bytes() const
     {
         return table_->matrix_bytes(raw_);
@@ -100,7 +100,7 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
         detail::call(table_->matrix_transpose, context_.get(), raw_, &result.raw_);
         return result;
     }
-    /// An order of the vertices with better locality: "degree", "rcm" or "community".
+    /// Compute an order of the vertices with better locality: "degree", "rcm" or "community".
     std::vector<std::int64_t> order(const std::string &method) const
     {
         std::vector<std::int64_t> result(static_cast<std::size_t>(n_rows_));
@@ -108,7 +108,7 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
         detail::call(table_->matrix_order, context_.get(), raw_, method.c_str(), result.data());
         return result;
     }
-    /// Rows and columns in another order; it owns its arrays.
+    /// A matrix with rows and columns in another order. It owns its arrays.
     matrix permute(const std::vector<std::int64_t> &order) const
     {
         matrix result(*this, n_rows_, n_columns_);
@@ -117,7 +117,7 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
         detail::call(table_->matrix_permute, context_.get(), raw_, order.data(), &result.raw_);
         return result;
     }
-    /// Other values, in the order of the entries: borrowed, or copied where the matrix owns its arrays.
+    /// Replace the values, in the order of the entries. They are borrowed, or copied if the matrix owns its arrays.
     template <class Values> void update_values(const Values &values)
     {
         typedef detail::dtype_of<typename std::remove_const<detail::element<const Values>>::type> type;
@@ -126,18 +126,18 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
         if (type::value != value_type_) throw error(GRAFT_ERR_ARG, "values of another type than those of the matrix");
         detail::call(table_->matrix_update_values, context_.get(), raw_, values.data(), nullptr);
     }
-    /// The values of the matrix of which this is the transpose.
+    /// Take the values of the matrix of which this is the transpose.
     void update_values(const matrix &original)
     {
         detail::call(table_->matrix_update_values, context_.get(), raw_, nullptr, original.get());
     }
 
-    /// c (+)= A (+.x) b. Flags: GRAFT_MXM_...
+    /// Compute c (+)= A (+.x) b. Flags are GRAFT_MXM_...
     void run(const input &b, const output &c, graft_semiring semiring = GRAFT_PLUS_TIMES, std::uint32_t flags = 0) const
     {
         run_masked(b, c, nullptr, semiring, flags);
     }
-    /// The same where the mask allows it.
+    /// Compute the same, but write only those elements that the mask allows.
     void run(const input &b, const output &c, const mask &allowed, graft_semiring semiring = GRAFT_PLUS_TIMES,
              std::uint32_t flags = 0) const
     {
@@ -145,13 +145,13 @@ class matrix : public detail::object<graft_mxm_api, graft_matrix>
 
         run_masked(b, c, &allowed.get(to.n_rows, to.n_columns), semiring, flags);
     }
-    /// The same with all that a product can do; `a` is this matrix.
+    /// Compute a product with all its options; `a` is replaced by this matrix.
     void run(graft_mxm_args args) const
     {
         args.a = raw_;
         detail::call(table_->run, context_.get(), &args);
     }
-    /// Which kernel ran last, and why.
+    /// The kernel that ran last, and why it was chosen.
     std::string explain() const
     {
         std::vector<char> text(1 << 14);

@@ -8,7 +8,7 @@
 namespace graft
 {
 
-/// What a rank has of a mesh: see graft_mesh_args. Containers are borrowed until the mesh is made.
+/// The part of a mesh that a rank has: see graft_mesh_args. Containers are borrowed until the mesh is made.
 class mesh_args
 {
   public:
@@ -35,7 +35,7 @@ class mesh_args
         raw_.owners = static_cast<const std::int32_t *>(sized(values, raw_.n_rows, "owners"));
         return *this;
     }
-    /// Cells of one type, GRAFT_CELL_..., one after the other.
+    /// Add cells of one type, GRAFT_CELL_..., one after the other.
     template <class Container> mesh_args &cells(std::int32_t type, const Container &nodes)
     {
         const int n = corners_of(type);
@@ -46,7 +46,7 @@ class mesh_args
         raw_.index_type = type_of(nodes);
         return *this;
     }
-    /// Cells of several types.
+    /// Add cells of several types.
     template <class Container> mesh_args &cells(const std::vector<std::uint8_t> &types, const Container &nodes)
     {
         std::int64_t expected = 0;
@@ -91,7 +91,7 @@ class mesh_args
     }
 
   private:
-    /// How many nodes a cell has; 0: an unknown type.
+    /// The number of nodes of a cell; 0 for an unknown type.
     static int corners_of(std::int32_t type)
     {
         static const int corners[] = { 0, 0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5 };
@@ -118,7 +118,7 @@ class mesh_args
     graft_field     coordinates_;
 };
 
-/// graft.draft.mesh.
+/// A mesh over ranks (graft.draft.mesh).
 class mesh : public detail::object<graft_mesh_api, graft_mesh>
 {
   public:
@@ -136,7 +136,7 @@ class mesh : public detail::object<graft_mesh_api, graft_mesh>
         detail::call(table_->info, raw_, rank, &result);
         return result;
     }
-    /// The arrays of this rank; they belong to the mesh.
+    /// The arrays of this rank. They belong to the mesh.
     graft_mesh_view view() const
     {
         auto result = GRAFT_INIT(graft_mesh_view);
@@ -146,7 +146,8 @@ class mesh : public detail::object<graft_mesh_api, graft_mesh>
     }
 };
 
-/// What a network has beside its options: see graft_network_args. Containers are borrowed until it is made.
+/// The description of a network apart from its options: see graft_network_args. Containers are borrowed until the
+/// network is made.
 class network_args
 {
   public:
@@ -175,7 +176,7 @@ class network_args
         n_weights_ = values.size();
         return *this;
     }
-    /// For a mesh of so many rows, which the containers must have too.
+    /// The C struct for a mesh of so many rows. The containers must have that size.
     graft_network_args get(std::int64_t n_rows) const
     {
         graft_network_args args = raw_;
@@ -200,7 +201,7 @@ class network_args
     bool               has_constant_ = false;
 };
 
-/// graft.draft.network.
+/// A network on a mesh (graft.draft.network).
 class network : public detail::object<graft_network_api, graft_network>
 {
   public:
@@ -211,7 +212,8 @@ class network : public detail::object<graft_network_api, graft_network>
 
         try {
             raw = args.get(on.view().n_rows);
-        } catch (...) { // The library refuses it on all ranks, which would wait for this one.
+        } catch (...) { // The library is called with an argument that it refuses on all ranks, because they would
+                        // otherwise wait for this one.
             table_->create(on.get(), nullptr, nullptr, nullptr);
             throw;
         }
@@ -224,8 +226,8 @@ class network : public detail::object<graft_network_api, graft_network>
         detail::call(table_->info, raw_, &result);
         return result;
     }
-    /// Where the time of the last pass went, with option profile=yes: of a layer; -1: of encoders and decoder; -2: of
-    /// all.
+    /// The times of the last pass, which need option profile=yes: of a layer; with -1 of the encoders and the decoder;
+    /// with -2 of the whole pass.
     graft_network_times times(std::int32_t layer, std::int32_t pass = GRAFT_PASS_FORWARD) const
     {
         auto result = GRAFT_INIT(graft_network_times);
@@ -233,7 +235,7 @@ class network : public detail::object<graft_network_api, graft_network>
         detail::call(table_->times, raw_, layer, pass, &result);
         return result;
     }
-    /// Between begin() and end() the program may compute.
+    /// Begin an inference. The program may compute between begin() and end().
     void begin(const input &state)
     {
         detail::call(table_->begin, raw_, state.get());
@@ -242,19 +244,19 @@ class network : public detail::object<graft_network_api, graft_network>
     {
         detail::call(table_->end, raw_, result.get());
     }
-    /// End it without a result.
+    /// End an inference without a result.
     void drop()
     {
         detail::call(table_->end, raw_, nullptr);
     }
-    /// begin() and end(). If the result does not fit on a rank, the inference has ended on all.
+    /// Call begin() and end(). If the result does not fit on a rank, the inference ends on all ranks.
     void infer(const input &state, const output &result)
     {
         begin(state);
         end(result);
     }
-    /// Infer step after step. `after` is called with the number of each step and may change `state`; if it returns true
-    /// the rollout ends with ERR_CANCELLED, and what it throws is thrown here.
+    /// Infer several steps. `after` is called with the number of each step and may change `state`. If it returns true,
+    /// the rollout ends with ERR_CANCELLED. Exceptions of `after` are thrown here.
     void rollout(const input &initial, const output &state, std::int32_t steps,
                  const std::function<bool(std::int32_t step)> &after = nullptr)
     {
@@ -273,7 +275,7 @@ class network : public detail::object<graft_network_api, graft_network>
         }
         if (each.thrown != nullptr) std::rethrow_exception(each.thrown);
     }
-    /// Train with one pair of an earlier and a later state.
+    /// Train with one pair, which consists of an earlier and a later state.
     graft_network_step train(const input &state, const input &target)
     {
         const graft_pair pair = pair_of(state, target);
@@ -287,7 +289,7 @@ class network : public detail::object<graft_network_api, graft_network>
         detail::call(table_->train, raw_, pairs, count, &result);
         return result;
     }
-    /// The loss; the gradient is then among the items of the state.
+    /// Compute the loss. The gradient is then among the state items.
     double gradient(const input &state, const input &target)
     {
         const graft_pair pair = pair_of(state, target);
@@ -331,7 +333,7 @@ class network : public detail::object<graft_network_api, graft_network>
     }
 };
 
-/// graft.draft.stream.
+/// Online training of a network with the states of a simulation (graft.draft.stream).
 class stream : public detail::object<graft_stream_api, graft_stream>
 {
   public:
@@ -340,17 +342,17 @@ class stream : public detail::object<graft_stream_api, graft_stream>
     {
         detail::call(table_->create, trained.get(), &raw_);
     }
-    /// Offer a state; is_first: of a new run.
+    /// Offer a state to the stream; `is_first` says that it is the first one of a run.
     void offer(const input &state, double time, bool is_first = false)
     {
         offer_with(state, nullptr, time, is_first);
     }
-    /// Offer a pair of a state and its target.
+    /// Offer a pair, which consists of a state and its target.
     void offer(const input &state, const input &target, double time)
     {
         offer_with(state, target.get(), time, false);
     }
-    /// Train for about `milliseconds`, at most so many steps; 0: no limit.
+    /// Train for about `milliseconds`, with at most `max_steps` training steps; 0 steps mean no limit.
     graft_stream_status step(double milliseconds, std::int32_t max_steps = 0)
     {
         auto result = GRAFT_INIT(graft_stream_status);

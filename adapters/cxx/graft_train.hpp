@@ -10,11 +10,11 @@
 namespace graft
 {
 
-/// What a model learns from: see graft_dataset. Containers are borrowed as long as a trainer that has them.
+/// The data from which a model learns: see graft_dataset. Containers are borrowed as long as a trainer uses them.
 class dataset
 {
   public:
-    /// The rows of all vertices, or over ranks those of this rank, from first_vertex on.
+    /// The rows of all vertices. Over ranks they are the rows of this rank, from vertex first_vertex on.
     explicit dataset(const graft_csr &rows, std::int64_t first_vertex = 0)
         : raw_(GRAFT_INIT(graft_dataset)), graph_(rows)
     {
@@ -22,7 +22,7 @@ class dataset
         raw_.first_vertex = first_vertex;
         raw_.n_slice = rows.n_rows;
     }
-    /// [n x n_features] float.
+    /// Features as [n x n_features] floats.
     dataset &features(const input &values)
     {
         features_ = view(values, "features");
@@ -46,7 +46,7 @@ class dataset
         raw_.n_classes = n_classes;
         return *this;
     }
-    /// [n x n_classes] 0 or 1: several classes of each vertex.
+    /// Several classes for each vertex, as [n x n_classes] values 0 or 1.
     dataset &targets(const std::vector<std::uint8_t> &values, std::int64_t n_classes)
     {
         sized(values.size(), raw_.n_slice * n_classes, "targets");
@@ -54,7 +54,7 @@ class dataset
         raw_.n_classes = n_classes;
         return *this;
     }
-    /// [n x outputs] float: a regression; NaN is not known.
+    /// Targets of a regression as [n x outputs] floats; NaN means that a target is unknown.
     dataset &float_targets(const input &values)
     {
         float_targets_ = view(values, "float targets");
@@ -62,21 +62,21 @@ class dataset
         raw_.n_classes = float_targets_.n_cols;
         return *this;
     }
-    /// GRAFT_SPLIT_... of each vertex.
+    /// The part of the split of each vertex, GRAFT_SPLIT_...
     dataset &split(const std::vector<std::uint8_t> &parts)
     {
         sized(parts.size(), raw_.n_slice, "parts of the split");
         raw_.split = parts.data();
         return *this;
     }
-    /// [entries x d] float: a row of each entry of the graph.
+    /// Edge features as [entries x d] floats, with one row for each entry of the graph.
     dataset &edge_features(const input &values)
     {
         edge_features_ = detail::dense_of(values);
         has_edge_features_ = true;
         return *this;
     }
-    /// For functions of the library, as long as this object is there.
+    /// The C struct for functions of the library. It is valid as long as this object exists.
     graft_dataset get() const
     {
         graft_dataset result = raw_;
@@ -107,7 +107,7 @@ class dataset
     bool          has_edge_features_ = false;
 };
 
-/// A data set of graft.data/1, from a folder or a Matrix Market file; over ranks each has a slice.
+/// A data set that is read from a folder or a Matrix Market file (graft.data/1). Over ranks each rank has a slice.
 class data : public detail::object<graft_data_api, graft_data>
 {
   public:
@@ -120,7 +120,7 @@ class data : public detail::object<graft_data_api, graft_data>
     {
         detail::call(table_->open_slice, in.get(), over.get(), path.c_str(), &raw_);
     }
-    /// Its arrays, as long as it is there.
+    /// The arrays of the data set. They are valid as long as this object exists.
     const graft_dataset &view() const
     {
         return *table_->view(raw_);
@@ -135,11 +135,11 @@ struct state_item {
     std::vector<unsigned char> bytes;
 };
 
-/// graft.train/1.
+/// Trains a model (graft.train/1).
 class trainer : public detail::object<graft_train_api, graft_trainer>
 {
   public:
-    /// In one process. The description is copied, its containers are borrowed.
+    /// Train in one process. The description is copied, and its containers are borrowed.
     trainer(const context &in, const dataset &from) : object(in, ranks())
     {
         const auto kept = std::make_shared<dataset>(from);
@@ -147,7 +147,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         keeps_ = kept;
         create(kept->get(), nullptr);
     }
-    /// Collective: of the slices of all ranks, whose graph Graft spreads over them.
+    /// Train over ranks on the slices of all ranks. Graft distributes their graph over the ranks. Collective.
     trainer(const context &in, const ranks &over, const dataset &from) : object(in, over)
     {
         const auto kept = std::make_shared<dataset>(from);
@@ -155,7 +155,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         keeps_ = kept;
         create(kept->get(), distribute(kept->get()));
     }
-    /// Of files; collective over the ranks that have read them.
+    /// Train on a data set of files. Collective over the ranks that have read it.
     explicit trainer(data from) : object(from)
     {
         const auto           kept = std::make_shared<data>(std::move(from));
@@ -173,7 +173,8 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         detail::call(table_->epoch, raw_, &result);
         return result;
     }
-    /// Train for the epochs of option "epochs", until `after` returns true or option patience says so.
+    /// Train as many epochs as option "epochs" says, unless `after` returns true or option patience ends the training
+    /// earlier.
     graft_epoch train(const std::function<bool(const graft_epoch &)> &after = nullptr)
     {
         graft_epoch last = epoch();
@@ -181,7 +182,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         while (!(after && after(last)) && last.done == 0 && last.should_stop == 0) last = epoch();
         return last;
     }
-    /// Weights: GRAFT_WEIGHTS_...
+    /// Measure a model with one of its sets of weights, GRAFT_WEIGHTS_...
     graft_metrics evaluate(std::int32_t weights = GRAFT_WEIGHTS_BEST)
     {
         auto result = GRAFT_INIT(graft_metrics);
@@ -189,7 +190,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         detail::call(table_->evaluate, raw_, weights, &result);
         return result;
     }
-    /// The class of each vertex, over ranks of the slice.
+    /// The predicted class of each vertex. Over ranks these are the vertices of the slice.
     std::vector<std::int32_t> predict(std::int32_t weights = GRAFT_WEIGHTS_BEST)
     {
         std::vector<std::int32_t> result(static_cast<std::size_t>(n_));
@@ -197,7 +198,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         detail::call(table_->predict, raw_, weights, result.data(), nullptr);
         return result;
     }
-    /// The outputs of the model: n_outputs() floats for each vertex, row by row.
+    /// The outputs of the model, which are n_outputs() floats for each vertex, row by row.
     std::vector<float> outputs(std::int32_t weights = GRAFT_WEIGHTS_BEST)
     {
         std::vector<float> result(static_cast<std::size_t>(n_ * n_outputs_));
@@ -210,7 +211,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
     {
         return n_outputs_;
     }
-    /// Replace arrays: GRAFT_UPDATE_... The containers are borrowed as those of the trainer.
+    /// Replace arrays of the data, GRAFT_UPDATE_... The containers are borrowed like those of the trainer.
     void update(std::uint32_t what, const dataset &with)
     {
         const auto          kept = std::make_shared<const dataset>(with);
@@ -226,7 +227,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
             if ((what >> bit & 1u) != 0) updates_->last[bit] = kept;
     }
 
-    /// Copies of all that determines the trainer.
+    /// Copy everything that determines the further training.
     std::vector<state_item> state() const
     {
         std::vector<state_item> result;
@@ -242,7 +243,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         }
         return result;
     }
-    /// Continue from a state of a trainer with the same options and data.
+    /// Continue from the state of a trainer with the same options and data.
     void set_state(const std::vector<state_item> &state)
     {
         for (const state_item &item : state) {
@@ -257,7 +258,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
             detail::call(table_->state_set, raw_, &raw);
         }
     }
-    /// Write a model of graft.model/1, GRAFT_MODEL_...: each rank that calls it has a path of its own.
+    /// Write a model file (graft.model/1), with contents GRAFT_MODEL_... Each rank that calls this needs its own path.
     void save(const std::string &path, std::int32_t what = GRAFT_MODEL_STATE) const
     {
         model_holder model(context_);
@@ -265,7 +266,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         detail::call(model.table.create, raw_, what, &model.raw);
         detail::call(model.table.save, model.raw, path.c_str());
     }
-    /// Collective: go on from a file, which rank 0 reads.
+    /// Load a state from a file, which rank 0 reads, to continue from it. Collective.
     void load(const std::string &path)
     {
         model_holder model(context_);
@@ -274,7 +275,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         detail::call(model.table.apply, model.raw, raw_);
     }
 
-    /// Where the time of the last call went, with option profile=yes.
+    /// The time spans of the last call, which need option profile=yes.
     std::vector<graft_span> spans() const
     {
         return items(context_.table<graft_report_api>().span);
@@ -283,7 +284,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
     {
         return items(context_.table<graft_report_api>().memory_item);
     }
-    /// Messages that a rank receives, or with -1 all.
+    /// The messages that this rank has received from rank `rank`; -1 for all ranks.
     graft_traffic traffic(std::int32_t rank = -1) const
     {
         auto result = GRAFT_INIT(graft_traffic);
@@ -301,12 +302,12 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
     }
 
   private:
-    // What a trainer over ranks keeps: the graph, and the data whose arrays it has.
+    // The objects that a trainer over ranks keeps: the graph, and the data whose arrays it uses.
     struct with_graph {
         std::shared_ptr<const void> data;
         graph                       over;
     };
-    // What a trainer keeps after updates: what it was made of, and the last data set of each GRAFT_UPDATE_...
+    // The objects that a trainer keeps after updates: its original data, and the last data set of each GRAFT_UPDATE_...
     struct updates {
         std::shared_ptr<const void>                    first;
         std::array<std::shared_ptr<const dataset>, 32> last;
@@ -324,7 +325,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         const graft_model_api &table;
         graft_model           *raw = nullptr;
     };
-    // Spread the graph over ranks, with about as many training vertices on each.
+    // Distribute the graph over ranks, with about as many training vertices on each rank.
     graft_graph *distribute(const graft_dataset &raw)
     {
         auto                      slice = GRAFT_INIT(graft_slice);
@@ -347,7 +348,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         n_outputs_ = from.n_classes;
         detail::call(table_->create, context_.get(), &from, &raw_);
     }
-    // All items that a function has, which ends with ERR_NOT_FOUND.
+    // All items that a function returns. It reports the end by ERR_NOT_FOUND.
     template <class Item, class Read> static std::vector<Item> items(Read read)
     {
         std::vector<Item> result;
@@ -378,7 +379,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
     }
     std::int64_t n_ = 0, n_outputs_ = 0;
 
-    std::shared_ptr<updates> updates_; // also in keeps_, which is freed after the object
+    std::shared_ptr<updates> updates_; // also stored in keeps_, which is freed after the object
 };
 
 } // namespace graft

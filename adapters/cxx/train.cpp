@@ -15,8 +15,8 @@ int main(int argc, char **argv)
         graft::context context; // finds libgraft.so.1
         context.set({ { "model", "sage" }, { "hidden", "16" }, { "layers", "2" } }).set("epochs", 30);
         graft::trainer trainer(graft::data(context, argv[1]));
-        trainer.train([](const graft_epoch &epoch) { return epoch.loss < 0.01; }); // true ends it early
-        const std::vector<std::int32_t> classes = trainer.predict();               // by the best weights
+        trainer.train([](const graft_epoch &epoch) { return epoch.loss < 0.01; }); // true ends the training early
+        const std::vector<std::int32_t> classes = trainer.predict();               // predicted with the best weights
         trainer.save(argv[2]);
 
         std::cout << classes.size() << " vertices, test accuracy " << trainer.evaluate().test_accuracy << std::endl;

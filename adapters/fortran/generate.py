@@ -22,7 +22,7 @@ import declarations  # noqa: E402
 REALS = [{"r": "r8", "real": "real(real64)", "dtype": "GRAFT_F64", "bytes": "8", "format": "(es25.16e3)"},
          {"r": "r4", "real": "real(real32)", "dtype": "GRAFT_F32", "bytes": "4", "format": "(es16.8e2)"}]
 INTEGERS = [{"i": "i4", "integer": "integer(int32)"}, {"i": "i8", "integer": "integer(int64)"}]
-# Values on nodes: two orders of a two-dimensional array, or one component.
+# Layouts of values on nodes: two orders of a two-dimensional array, or one component.
 FIELDS = [{"a": "", "shape": ":, :", ", layout": "", "layout line": ""},
           {"a": "_as", "shape": ":, :", ", layout": ", layout",
            "layout line": "      type(graft_layout), intent(in) :: layout\n"},
@@ -41,9 +41,9 @@ FINALS = [{"final": name, "type of": {"data": "dataset"}.get(name, name),
            "frees": {"context": "close"}.get(name, "destroy")}
           for name in "context ranks graph plan halo mesh network stream data trainer".split()]
 VARIANTS = [REALS, INTEGERS, FIELDS, VECTORS, ADDRESSES, PASSES, MOVES, CHILDREN, FINALS]
-NAMES = {"r", "i", "a", "v", "t", "pass", "move", "child", "final"}  # keys that say which variants a procedure has
+NAMES = {"r", "i", "a", "v", "t", "pass", "move", "child", "final"}  # keys that select the variants of a procedure
 
-# Procedures of the template that pass a slot on, and the parameters that they expect of its function.
+# Procedures of the template that call the function of a slot, and the parameters that this function must have.
 PASSED_ON = {"call_with": "run_ppp", "call_without": "run_pp", "call_with_path": "run_ppp",
              "call_with_field": "run_ppp", "call_with_number": "run_pipp", "explained": "run_pplp", "adopt": "free_p"}
 KINDS = {"p": "type(c_ptr)", "i": "integer(c_int32_t)", "l": "integer(c_int64_t)", "d": "real(c_double)"}
@@ -52,7 +52,7 @@ RESULTS = {"run": "i", "get": "p", "count": "l"}
 
 
 class Header:
-    """What the headers declare, by cffi."""
+    """The declarations of the headers, read by cffi."""
 
     def __init__(self, folder, compiler):
         import cffi
@@ -68,13 +68,14 @@ class Header:
                 self.structs[name] = kind
 
     def groups(self):
-        """[[(constant, value)]] of each enumeration, in the order of the headers."""
+        """The constants of each enumeration as [[(constant, value)]], in the order of the headers."""
         for block in re.findall(r"\benum \{([^}]*)\}", self.text):
             yield [(name, getattr(self.constants, name)) for name in re.findall(r"\b(GRAFT_\w+) =", block)
                    if name != "GRAFT_STATUS_END"]
 
     def slots(self):
-        """{name: (number, how it is called)}: pointers in structs, counted in words of eight bytes from 1."""
+        """The slots of structs as {name: (number, signature)}. Slots are pointers, counted in words of eight bytes
+        from 1."""
         found = {}
         for struct, kind in self.structs.items():
             prefix = struct.removeprefix("graft_")
@@ -91,7 +92,8 @@ def letter(kind):
 
 
 def signature(kind):
-    """Such as "run_ppp": a function with status and three pointers; "" of a pointer to data."""
+    """The signature of a function type, such as "run_ppp" for a function with a status and three pointers; "" for a
+    pointer to data."""
     if kind.kind != "function":
         return ""
     result = "free" if kind.result.kind == "void" else {"i": "run", "p": "get", "l": "count"}[letter(kind.result)]
@@ -99,14 +101,14 @@ def signature(kind):
 
 
 def wrapped(head, items, indent):
-    """A statement of a list, in lines of at most 120 columns."""
+    """A statement with a list, in lines of at most 120 columns."""
     text = textwrap.fill(", ".join(item.replace(" ", "\0") for item in items), 118, initial_indent=indent + head,
                          subsequent_indent=indent + "   ", break_long_words=False)
     return text.replace("\n", " &\n").replace("\0", " ") + "\n"
 
 
 def repeated(text):
-    """The text for each combination of the variants that it names."""
+    """Repeat the text for each combination of the variants that it names."""
     keys = set(re.findall(r"\{([^{}]+)\}", text))
     axes = [axis for axis in VARIANTS if keys & set(axis[0]) & NAMES]
     unknown = keys - {key for axis in axes for key in axis[0]}
@@ -118,7 +120,7 @@ def repeated(text):
 
 
 def bindings(line):
-    """`generic :: name => procedures ! comment` with the procedures, which are private."""
+    """Expand a line `generic :: name => procedures ! comment`, and declare its procedures, which are private."""
     indent, head, name, comment = re.fullmatch(r"( *)(generic :: \w+ => )([^!]+?)( !.*)?\n", line).groups()
     names = [one for part in name.split(", ") for one in repeated(part)]
     text = wrapped(head, names, indent)
@@ -129,7 +131,7 @@ def bindings(line):
 
 
 def declared(parts):
-    """(names, declarations) of the arguments of a @set or @call."""
+    """The names and declarations of the arguments of a @set or @call."""
     names, lines = [], []
     for part in parts:
         if part == "layout":
@@ -145,18 +147,19 @@ IERR = "      integer, intent(out), optional :: ierr\n"
 
 
 def setter(line, body):
-    """`@set NAME | TYPE | DECLARATION ...` and statements: a procedure that keeps its arguments in an object."""
+    """Expand `@set NAME | TYPE | DECLARATION ...` and its statements to a procedure that stores its arguments in an
+    object."""
     name, kind, *parts = line.split(" | ")
     names, lines = declared(parts)
     local = ""
-    if kind == "graft_dataset":  # gfortran 12 does not allocate components of a pointer in a polymorphic object
+    if kind == "graft_dataset":  # gfortran 12 cannot allocate components of a pointer in a polymorphic object
         local = "      type(data_arrays), pointer :: arrays\n\n      arrays => arrays_of(self)"
     return (f"   subroutine {name}({', '.join(['self', *names, 'ierr'])})\n      class({kind}), intent(inout) :: self\n"
             f"{lines}{IERR}{local}\n{body}      call succeed(ierr)\n   end subroutine\n\n")
 
 
 def forwarder(line):
-    """`@call NAME | TYPE | SLOT | ARGUMENTS`: a procedure that is a call of the library."""
+    """Expand `@call NAME | TYPE | SLOT | ARGUMENTS` to a procedure that calls a function of the library."""
     name, kind, slot, *parts = line.split(" | ")
     if parts == ["text"]:
         return (f"   function {name}(self) result(text)\n      class({kind}), intent(in) :: self\n"
@@ -174,7 +177,7 @@ def forwarder(line):
 
 
 def members(kind):
-    """Declarations of the fields of a struct, which are zero, but for its size."""
+    """Declare the fields of a struct. Their default is zero, except for the size."""
     lines, last = [], None
     for name, field in kind.fields:
         size, is_array = "", field.type.kind == "array"
@@ -197,7 +200,7 @@ def members(kind):
 
 
 def types(header, template):
-    """Structs that the template names as graft_NAME, which programs see, or else as c_NAME."""
+    """Declare the structs that the template names, as graft_NAME if programs see them, otherwise as c_NAME."""
     text = ""
     for struct, kind in sorted(header.structs.items()):
         for name in struct, struct.replace("graft_", "c_", 1):
@@ -219,7 +222,7 @@ def parameters(letters):
 
 
 def call(name):
-    """The abstract interface of functions with a signature."""
+    """The abstract interface of functions with this signature."""
     result, letters = name.split("_")
     names, by_kind = parameters(letters)
     what = f"{KINDS[RESULTS[result]]} function" if result in RESULTS else "subroutine"
@@ -244,7 +247,7 @@ def function(name):
 
 
 def check(template, slots):
-    """Each slot of a call has the parameters that the call passes."""
+    """Check that each slot of a call has the parameters that the call passes."""
     for name, slot in re.findall(r"\b(\w+)\((?:[\w%]+|c_loc\([\w%]+\)), (\w+)(?=[,)])", template):
         if name == "pointer_in":
             continue
@@ -255,7 +258,7 @@ def check(template, slots):
             raise SystemExit(f"graft.f90.in: {name} passes on {slot}, which is {slots[slot][1]}")
 
 def expanded(template):
-    """The template with all of its own procedures."""
+    """The template with all its procedures expanded."""
     text = re.sub(r"^   @set (.*)\n((?:      .*\n)+)", lambda match: setter(match[1], match[2]), template,
                   flags=re.MULTILINE)
     text = re.sub(r"^   @call (.*)\n", lambda match: forwarder(match[1]), text, flags=re.MULTILINE)

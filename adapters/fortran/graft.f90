@@ -16,8 +16,8 @@
 !
 ! SPDX-License-Identifier: Apache-2.0
 
-! What the headers in abi/ declare, as far as module graft uses it. A table of functions is an array of slots of eight
-! bytes, of which the first has its size. Struct graft_x is type c_x, and zero, but for its size.
+! The declarations of the headers in abi/ that module graft uses. A table of functions is an array of slots of eight
+! bytes; the first slot has the size of the table. Struct graft_x is type c_x. Its default is zero, except for its size.
 module graft_abi
    use, intrinsic :: iso_c_binding
    implicit none
@@ -68,7 +68,7 @@ module graft_abi
       GRAFT_NETWORK_ID = 'graft.draft.network/1', GRAFT_STREAM_ID = 'graft.draft.stream/1', &
       GRAFT_TRAIN_ID = 'graft.train/1', GRAFT_TRANSPORT_ID = 'graft.transport/1'
 
-   ! Slots of functions and pointers.
+   ! The numbers of slots of functions and pointers.
    integer, parameter :: aggregate_api_create = 2, aggregate_api_begin = 3, aggregate_api_end = 4, &
       aggregate_api_destroy = 7, api_context = 3, api_close = 4, api_get_interface = 5, api_set = 6, &
       data_api_view = 3, data_api_close = 4, data_api_open_slice = 5, graph_api_create = 2, graph_api_info = 3, &
@@ -365,7 +365,7 @@ module graft_abi
 
 contains
 
-   ! The function of a slot.
+   ! The function in a slot.
    type(c_funptr) function slot(table, number)
       type(c_ptr), intent(in) :: table
       integer, intent(in) :: number
@@ -375,7 +375,7 @@ contains
       slot = slots(number)
    end function
 
-   ! The pointer of a slot.
+   ! The pointer in a slot.
    type(c_ptr) function pointer_in(table, number)
       type(c_ptr), intent(in) :: table
       integer, intent(in) :: number
@@ -385,7 +385,8 @@ contains
       pointer_in = slots(number)
    end function
 
-   ! Calls of the function of a slot, by its parameters: p a pointer, i and l integers of 32 and 64 bits, d a number.
+   ! Procedures that call the function in a slot. Their names tell its parameters: p is a pointer, i and l are integers
+   ! of 32 and 64 bits, d is a double.
    subroutine free_p(table, number, a)
       type(c_ptr), intent(in) :: table, a
       integer, intent(in) :: number
@@ -510,7 +511,7 @@ contains
       run_ppppp = function(a, b, c, d, e)
    end function
 
-   ! A text of C that ends with a null character.
+   ! Convert a text of C, which ends with a null character, to Fortran.
    function text_at(address) result(text)
       type(c_ptr), intent(in) :: address
       character(len=:), allocatable :: text
@@ -611,12 +612,12 @@ module graft
       final :: ranks_final
    end type
 
-   ! What all objects have: the functions of their interface, the slot that frees them, and the ranks that they need.
+   ! The data of every object: the functions of its interface, the slot that frees it, and the ranks that it needs.
    type :: object
       private
       type(c_ptr) :: api = c_null_ptr, table = c_null_ptr, raw = c_null_ptr
       integer :: freed_by = 0
-      integer, public :: index_base = 1 ! of the numbers of vertices and nodes
+      integer, public :: index_base = 1 ! the number of the first vertex or node
       type(shared_ranks), pointer :: shared => null()
    contains
       procedure :: destroy => object_destroy ! (ierr)
@@ -761,7 +762,7 @@ module graft
       final :: stream_final
    end type
 
-   ! The arrays of a data set, and what the library has of it.
+   ! The arrays of a data set, and the objects that the library has made from them.
    type :: data_arrays
       integer(int64), allocatable :: row_ptr(:), columns(:)
       real(real32), allocatable :: weight(:), x(:, :), y(:, :)
@@ -771,11 +772,11 @@ module graft
       type(c_csr) :: rows
       type(c_dense) :: features, outputs
       integer :: base = 1
-      ! Of the library: data that were read, the graph over ranks, and their functions.
+      ! Objects of the library: data that were read, the graph over ranks, and their functions.
       type(c_ptr) :: api = c_null_ptr, table = c_null_ptr, raw = c_null_ptr, graphs = c_null_ptr, graph = c_null_ptr
    end type
 
-   ! What a model learns from, of one process or of the slice of a rank: arrays of the program, or files.
+   ! The data from which a model learns, of one process or of the slice of a rank: arrays of the program, or files.
    type, public :: graft_dataset
       integer :: index_base = 1
       type(data_arrays), pointer, private :: arrays => null()
@@ -838,18 +839,18 @@ module graft
    character(len=*), parameter :: load_hint = &
       '; pass the path of the file, or link the program with a run path, or set LD_LIBRARY_PATH'
    type(c_error), target, save :: last
-   real(real64), target, save :: nothing = 0 ! what arrays without elements point to
+   real(real64), target, save :: nothing = 0 ! target of pointers to arrays without elements
 
 contains
 
-   ! The sentence of the last failure.
+   ! The message of the last failure.
    function graft_message() result(text)
       character(len=:), allocatable :: text
 
       text = text_at(c_loc(last%message))
    end function
 
-   ! Give the status to the caller, or, if it does not want it, end the run after a failure.
+   ! Return the status to the caller. If it passes no ierr, end the run after a failure.
    subroutine finish(rc, shared, ierr)
       integer(c_int32_t), intent(in) :: rc
       type(shared_ranks), pointer, intent(in) :: shared
@@ -875,14 +876,14 @@ contains
       error stop 1
    end subroutine
 
-   ! The end of a call that cannot fail.
+   ! End a call that cannot fail.
    subroutine succeed(ierr)
       integer, intent(out), optional :: ierr
 
       if (present(ierr)) ierr = GRAFT_OK
    end subroutine
 
-   ! A failure that this module finds.
+   ! Record a failure that this module finds.
    integer(c_int32_t) function refuse(code, sentence)
       integer, intent(in) :: code
       character(len=*), intent(in) :: sentence
@@ -912,7 +913,7 @@ contains
       if (fault /= '') unless = refuse(GRAFT_ERR_ARG, fault)
    end function
 
-   ! A sentence about an array of another size than expected, unless there is one already.
+   ! Make a message if an array has another size than expected, unless there is a message already.
    subroutine compare(what, n, expected, fault)
       character(len=*), intent(in) :: what
       integer(int64), intent(in) :: n, expected
@@ -934,8 +935,8 @@ contains
 
    ! Contexts
 
-   ! As dlopen. With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps
-   ! its processors.
+   ! Load a file with dlopen(). With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place;
+   ! afterwards this thread gets its processors back.
    type(c_ptr) function load_file(file) result(library)
       character(len=*), intent(in) :: file
       integer(c_int64_t) :: processors(128)
@@ -1252,7 +1253,7 @@ contains
       if (.not. c_associated(self%raw)) ready = refuse(GRAFT_ERR_STATE, 'the object has not been created')
    end function
 
-   ! Take over what a library's create() made, in place of what was there.
+   ! Take over an object that the library has created, and free the previous one.
    subroutine adopt(self, freed_by, api, table, raw, shared)
       class(object), intent(inout) :: self
       integer, intent(in) :: freed_by
@@ -1283,7 +1284,7 @@ contains
       if (associated(shared)) transport_of = c_loc(shared%transport)
    end function
 
-   ! A call of any object with the error alone.
+   ! Make a call whose only argument besides the object is the error.
    subroutine call_without(self, number, ierr)
       class(object), intent(in) :: self
       integer, intent(in) :: number
@@ -1295,7 +1296,7 @@ contains
       call finish(rc, self%shared, ierr)
    end subroutine
 
-   ! A call with one pointer beside the error.
+   ! Make a call with one pointer besides the error.
    subroutine call_with(self, number, argument, ierr)
       class(object), intent(in) :: self
       integer, intent(in) :: number
@@ -1308,7 +1309,7 @@ contains
       call finish(rc, self%shared, ierr)
    end subroutine
 
-   ! A call with a number before the pointer, such as that of a rank.
+   ! Make a call with a number, such as a rank, before the pointer.
    subroutine call_with_number(self, number, n, argument, ierr)
       class(object), intent(in) :: self
       integer, intent(in) :: number, n
@@ -1341,7 +1342,7 @@ contains
       call call_with(self, number, c_loc(field), ierr)
    end subroutine
 
-   ! The text of a call explain(), or of its failure.
+   ! The text that explain() returns, or the message of its failure.
    function explained(self, number) result(text)
       class(object), intent(in) :: self
       integer, intent(in) :: number
@@ -1439,7 +1440,7 @@ contains
       view_r4_1 = field_of(first, GRAFT_F32, [1_c_int64_t, size(x, kind=c_int64_t)], stride, 2)
    end function
 
-   ! A field as a matrix of rows. Their elements must follow each other: without it a stride that the library refuses.
+   ! Describe a field as a matrix of rows. The elements of a row must be contiguous; otherwise the stride is illegal.
    type(c_dense) function dense_of(field)
       type(c_field), intent(in) :: field
 
@@ -1635,7 +1636,7 @@ contains
       type(c_ptr) :: given, table
       integer(c_int32_t) :: rc
 
-      allocate (weight(size(values))) ! gfortran 12 warns of an assignment that allocates
+      allocate (weight(size(values))) ! because gfortran 12 warns about assignments that allocate
       weight(:) = real(values, real64)
       one_column = c_dense(dtype=GRAFT_F64, n_rows=size(values, kind=int64), n_cols=1, stride=1, data=address(weight))
       given = c_null_ptr
@@ -1655,7 +1656,7 @@ contains
       type(c_ptr) :: given, table
       integer(c_int32_t) :: rc
 
-      allocate (weight(size(values))) ! gfortran 12 warns of an assignment that allocates
+      allocate (weight(size(values))) ! because gfortran 12 warns about assignments that allocate
       weight(:) = real(values, real64)
       one_column = c_dense(dtype=GRAFT_F64, n_rows=size(values, kind=int64), n_cols=1, stride=1, data=address(weight))
       given = c_null_ptr
@@ -2029,7 +2030,7 @@ contains
       call succeed(ierr)
    end subroutine
 
-   ! Values as x(component, node).
+   ! Copy values to the layout x(component, node).
    function by_node(x, layout) result(values)
       real(real64), intent(in) :: x(:, :)
       type(graft_layout), intent(in), optional :: layout
@@ -2171,7 +2172,7 @@ contains
          fault = 'the axis of a period is '//number_of(int(mesh%bad_axis, int64))//', not 1, 2 or 3'
    end function
 
-   ! How many nodes a cell has; 0: an unknown type, which the library refuses.
+   ! The number of nodes of a cell; 0 for an unknown type, which the library refuses.
    elemental integer function corners_of(type)
       integer, intent(in) :: type
       integer, parameter :: corners(14) = [0, 0, 2, 0, 3, 0, 0, 0, 4, 4, 0, 8, 6, 5]
@@ -2180,7 +2181,7 @@ contains
       if (type >= 1 .and. type <= 14) corners_of = corners(type)
    end function
 
-   ! The sentence about arrays of this rank that do not fit; empty if all do.
+   ! The message about arrays of this rank that do not fit; empty if all fit.
    function mesh_fault(self) result(fault)
       class(graft_mesh), intent(in) :: self
       character(len=:), allocatable :: fault
@@ -2357,7 +2358,7 @@ contains
       call succeed(ierr)
    end subroutine
 
-   ! The sentence about arrays of another number of nodes than the mesh has; empty if there is none.
+   ! The message about arrays whose number of nodes differs from that of the mesh; empty if there is none.
    function network_fault(self, n) result(fault)
       class(graft_network), intent(in) :: self
       integer(int64), intent(in) :: n
@@ -2705,7 +2706,7 @@ contains
 
    ! Streams
 
-   ! A state, with a target or to be one.
+   ! Offer a state, with a target, or as a target of the state before it.
    subroutine offer_state(self, state, time, ierr, first, target)
       class(graft_stream), intent(in) :: self
       type(c_field), intent(in), target :: state
@@ -2896,7 +2897,7 @@ contains
 
    ! Data sets
 
-   ! The arrays of a data set, made with its first one.
+   ! The arrays of a data set. They are allocated when the first array is given.
    function arrays_of(self) result(arrays)
       class(graft_dataset), intent(inout) :: self
       type(data_arrays), pointer :: arrays
@@ -3151,7 +3152,7 @@ contains
       end if
    end function
 
-   ! What the library reads of the arrays of the program.
+   ! Describe the arrays of the program to the library.
    subroutine fill_set(arrays)
       type(data_arrays), pointer, intent(in) :: arrays
       type(c_dataset), pointer :: set
@@ -3176,7 +3177,7 @@ contains
       end if
    end subroutine
 
-   ! Spread the graph of slices over ranks, with about as many training vertices on each.
+   ! Distribute the graph of the slices over ranks, with about as many training vertices on each rank.
    integer(c_int32_t) function distribute(arrays, api, shared) result(rc)
       type(data_arrays), pointer, intent(in) :: arrays
       type(c_ptr), intent(in) :: api
@@ -3331,7 +3332,7 @@ contains
       ierr = int(rc)
    end subroutine
 
-   ! Models between trainers and files are those of graft.model/1. Rank 0 has the file, and all agree on its status.
+   ! Trainers and files exchange models of graft.model/1. Rank 0 accesses the file, and all ranks agree on the status.
    subroutine trainer_save(self, path, ierr)
       class(graft_trainer), intent(in) :: self
       character(len=*), intent(in) :: path

@@ -1,6 +1,5 @@
-! Communicators of module mpi_f08 for module graft. Without this file pass comm%mpi_val to the procedure `open` of
-! graft_ranks, which is the same.
-! SPDX-License-Identifier: Apache-2.0
+! Communicators of module mpi_f08 for module graft. Without this file a program passes comm%mpi_val to the procedure
+! `open` of graft_ranks, which has the same effect.
 module graft_f08
    use graft, only: graft_context, graft_ranks
    use mpi_f08, only: MPI_Comm

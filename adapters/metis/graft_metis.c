@@ -1,5 +1,6 @@
-/* graft-metis: METIS in a process of its own, because it may exit, raise signals, print, and crash on invalid graphs.
- * The graph is read from standard input, owners are written to standard output: abi/draft/graft_partitioner.h.
+/* graft-metis runs METIS in a separate process, because METIS may exit, raise signals, print, and crash on invalid
+ * graphs. The graph is read from standard input and owners are written to standard output, in the format of
+ * abi/draft/graft_partitioner.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -36,8 +37,8 @@ void *metis_new(int64_t count, size_t bytes)
     return memory;
 }
 
-/* End with the host, also where processes that it has forked keep the guard open. A host that has ended before this
- * call has closed the guard. */
+/* End this process when the host ends, even if processes that the host has forked keep the guard open. A host that has
+ * ended before this call has closed the guard. */
 static void end_with_host(void)
 {
     struct pollfd guard = { .fd = GUARD_FILE };
@@ -46,7 +47,8 @@ static void end_with_host(void)
     if (poll(&guard, 1, 0) > 0 && (guard.revents & POLLHUP)) _exit(GRAFT_PARTITIONER_NO_IO);
 }
 
-/* Discard what METIS prints, so that it does not mix with the owners. Returns the descriptor for owners. */
+/* Discard the output of METIS, so that it does not mix with the owners. Returns the descriptor to which owners are
+ * written. */
 static int take_standard_output(void)
 {
     const int output = dup(STDOUT_FILENO);
@@ -76,7 +78,7 @@ static void partition(struct metis_input *input, idx_t *owner)
     free(graph.neighbour);
 }
 
-/* From indices of METIS to the owners of the answer, in place. */
+/* Convert indices of METIS to the owners of the answer, in place. */
 static void narrow(idx_t *owner, int64_t count)
 {
     for (int64_t v = 0; v < count; v++) {
@@ -97,7 +99,7 @@ static void write_bytes(int output, const void *from, int64_t bytes)
     }
 }
 
-/* For people, who may start it by hand. */
+/* Describe the program to people who start it by hand. */
 static int describe(const char *argument)
 {
     static const char usage[] = "usage: graft-metis [--help | --version]\n"

@@ -1,4 +1,4 @@
-/* Reading a graph from standard input, with all checks.
+/* Reads a graph from standard input and checks it completely.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -10,7 +10,7 @@
 
 enum { BUFFER = 1 << 16, MOST_WEIGHTS = 16 };
 
-/* Reads exactly `bytes` bytes. */
+/* Read exactly `bytes` bytes. */
 static void read_bytes(void *to, int64_t bytes, const char *what)
 {
     for (int64_t have = 0; have < bytes;) {
@@ -25,7 +25,7 @@ static void read_bytes(void *to, int64_t bytes, const char *what)
     }
 }
 
-/* Reads 64-bit numbers in the given range into indices of METIS. */
+/* Read 64-bit numbers in the given range, and store them as indices of METIS. */
 static void read_numbers(idx_t *to, int64_t count, int64_t high, const char *what)
 {
     static int64_t buffer[BUFFER];
@@ -82,7 +82,7 @@ static void read_rows(struct metis_input *input)
                   input->row_ptr[head->n_vertices], head->n_edges);
 }
 
-/* METIS divides by sums of weights, and stores them in an index. */
+/* METIS divides by sums of weights, and stores these sums in an index. */
 static void keep_weights_with_a_sum(struct metis_input *input)
 {
     const int64_t n = input->head.n_vertices, had = input->head.n_weights;

@@ -1,4 +1,5 @@
-/* Both directions of every edge, once, without loops: METIS accepts anything else silently, with wrong results.
+/* Makes a graph with both directions of every edge, each once, and without loops. METIS silently accepts other graphs
+ * and gives wrong results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
@@ -6,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Turn the ends of rows in `end` into the begins of the next rows. */
+/* Convert the ends of rows in `end` to the beginnings of the following rows. */
 static void sum_up(int64_t *end, int64_t n)
 {
     for (int64_t row = 0; row < n; row++) end[row + 1] += end[row];
 }
 
-/* Store both directions in any order, possibly repeated; begin[n + 1] receives the begins of rows. */
+/* Store both directions of all edges in any order, possibly repeated. begin[n + 1] receives the beginnings of rows. */
 static idx_t *place_both(const struct metis_input *input, int64_t *begin)
 {
     const int64_t n = input->head.n_vertices;
@@ -40,7 +41,7 @@ static idx_t *place_both(const struct metis_input *input, int64_t *begin)
     return placed;
 }
 
-/* The stored matrix is symmetric, so its transpose is itself with sorted rows. */
+/* Sort the rows. The stored matrix is symmetric, so its transpose is the same matrix with sorted rows. */
 static idx_t *sort_rows(const idx_t *placed, const int64_t *begin, int64_t n)
 {
     int64_t *next = metis_new(n + 1, sizeof *next);

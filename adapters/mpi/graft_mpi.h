@@ -15,51 +15,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest MPI message, because counts are ints; tests make it small. A message is sent as bytes / chunk MPI
- * messages of this length and a shorter one, possibly empty, so that a different length is always detected. */
+/* The length of the largest MPI message, because counts are ints. Tests make it small. A message is sent as bytes /
+ * chunk MPI messages of this length and a shorter one, possibly empty, so that a wrong length is always detected. */
 #ifndef GRAFT_MPI_CHUNK
 #define GRAFT_MPI_CHUNK 0x40000000
 #endif
 
-/* Lists of receives without a message, by peer and tag. */
+/* The number of lists of waiting receives, which are found by peer and tag. */
 #define GRAFT_MPI_LISTS 256
 
 #define GRAFT_MPI_INLINE static inline __attribute__((unused))
 
-/* One send or receive; `chunk` has n_chunks elements. */
+/* One send or receive. `chunk` has n_chunks elements. */
 typedef struct graft_mpi_request {
     struct graft_mpi_request  *next;
-    struct graft_mpi_request **link; /* the pointer to it in the list of requests in flight */
+    struct graft_mpi_request **link; /* the pointer that points to this request in the list of requests in flight */
     uint64_t                   bytes;
     uint64_t                   n_chunks;
-    uint64_t                   n_begun; /* chunks given to MPI */
+    uint64_t                   n_begun; /* number of chunks that were passed to MPI */
     uint64_t                   n_done;  /* chunks */
-    char                      *in;      /* of a receive */
-    struct graft_mpi_request  *behind;  /* of a receive that waits: the next one in its list */
-    void                      *scratch; /* [found] where a chunk that is too long is received; else NULL */
+    char                      *in;      /* buffer of a receive */
+    struct graft_mpi_request  *behind;  /* the next receive in the same list of waiting receives */
+    void                      *scratch; /* [found] buffer for a chunk that is too long; otherwise NULL */
     int                        peer;
     int                        tag;
     int                        is_send;
-    int                        waits;    /* it is in a list: a receive of which not all chunks have begun */
-    int                        is_wrong; /* the last chunk that has begun has another length than expected */
-    int                        found;    /* the length of that chunk */
-    uint64_t                   total;    /* bytes of the message up to the end of that chunk */
+    int                        waits;    /* whether it is in a list of waiting receives, because not all its chunks have
+                                          * begun */
+    int                        is_wrong; /* whether the last chunk that has begun has an unexpected length */
+    int                        found;    /* length of that chunk */
+    uint64_t                   total;    /* number of bytes of the message up to the end of that chunk */
     MPI_Request                chunk[1];
 } graft_mpi_request;
 
 typedef struct graft_mpi {
-    MPI_Comm           comm; /* a duplicate, owned */
+    MPI_Comm           comm; /* a duplicate of the host's communicator, owned by the transport */
     int                keyval;
     int                is_closing;
-    int                has_ended;    /* MPI is finalised: none of its functions may be called */
-    int                is_over;      /* abandoned by the library: nothing more is sent */
-    int                is_abandoned; /* messages may be left, which a later communicator could receive if this one was
-    freed */
-    int                is_spoiled;   /* MPI may still access memory of cancelled requests */
+    int                has_ended;    /* whether MPI is finalised, so that none of its functions may be called */
+    int                is_over;      /* whether the library has abandoned the transport, so that nothing more is sent */
+    int                is_abandoned; /* whether messages may be left, which a later communicator could receive if this
+                                      * one was freed */
+    int                is_spoiled;   /* whether MPI may still access memory of cancelled requests */
     graft_mpi_request *live;
-    graft_mpi_request *spare;                    /* of one chunk each */
-    graft_mpi_request *waiting[GRAFT_MPI_LISTS]; /* receives in the order in which they were begun */
-    graft_host         host;                     /* without allocate: the C library */
+    graft_mpi_request *spare;                    /* requests of one chunk each, for reuse */
+    graft_mpi_request *waiting[GRAFT_MPI_LISTS]; /* lists of waiting receives, in the order in which they were begun */
+    graft_host         host;                     /* the allocator; without `allocate` the C library is used */
 } graft_mpi;
 
 GRAFT_MPI_INLINE int32_t graft_mpi_fail(graft_error *error, int32_t code, int native, const char *what)
@@ -140,7 +141,7 @@ GRAFT_MPI_INLINE graft_mpi_request **graft_mpi_list(graft_mpi *m, int peer, int 
     return &m->waiting[((unsigned)peer * 31u + (unsigned)tag) % GRAFT_MPI_LISTS];
 }
 
-/* Let a receive wait for its message, behind those that wait already. */
+/* Make a receive wait for its message, behind those that already wait. */
 GRAFT_MPI_INLINE void graft_mpi_enter(graft_mpi *m, graft_mpi_request *r)
 {
     graft_mpi_request **link = graft_mpi_list(m, r->peer, r->tag);
@@ -159,10 +160,10 @@ GRAFT_MPI_INLINE void graft_mpi_remove(graft_mpi *m, graft_mpi_request *r)
     r->waits = 0;
 }
 
-/* Test all chunks that MPI has; return whether it no longer accesses their memory. A receive is given to MPI only when
- * its message has begun to arrive, and a send cannot be cancelled, so nothing is cancelled here. Each try may yield the
- * processor, so on a busy machine many take seconds: once one message is left, as to a rank that does not answer, the
- * others get one try each. */
+/* Test all chunks that MPI has, and return whether it no longer accesses their memory. A receive is passed to MPI only
+ * when its message has begun to arrive, and a send cannot be cancelled, so nothing is cancelled here. Each try may
+ * yield the processor, so on a busy machine many tries take seconds. Therefore, once one message is left over, for
+ * example to a rank that does not answer, the others get only one try each. */
 GRAFT_MPI_INLINE int graft_mpi_withdraw(const graft_mpi *m, graft_mpi_request *r)
 {
     const int tries = m->is_spoiled ? 1 : 100;
@@ -191,7 +192,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_cancel(void *self, graft_request *request)
     return is_clean;
 }
 
-/* A new request. */
+/* Make a new request. */
 GRAFT_MPI_INLINE int32_t graft_mpi_new(graft_mpi *m, int32_t peer, int32_t tag, uint64_t bytes, graft_mpi_request **out,
                                        graft_error *error)
 {
@@ -209,7 +210,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_new(graft_mpi *m, int32_t peer, int32_t tag, 
     return GRAFT_OK;
 }
 
-/* After a failure of MPI: messages may be left. */
+/* Report a failure of MPI. Messages may be left in the communicator. */
 GRAFT_MPI_INLINE int32_t graft_mpi_give_up(graft_mpi *m, int native, const char *what, graft_error *error)
 {
     m->is_abandoned = 1;
@@ -249,14 +250,14 @@ GRAFT_MPI_INLINE int32_t graft_mpi_receive(void *self, int32_t from, int32_t tag
 
     if (outcome < 0) return outcome;
     r->is_send = 0;
-    r->in = data != NULL ? (char *)data : (char *)self; /* of no bytes; MPI may refuse a null pointer */
+    r->in = data != NULL ? (char *)data : (char *)self; /* in a message of 0 bytes MPI may refuse a NULL pointer */
     graft_mpi_enter(m, r);
     *request = (graft_request *)(void *)r;
     return GRAFT_OK;
 }
 
-/* Give MPI the next chunk of a receive if its message has arrived; *begun receives whether it has. One of another
- * length is received too, so that its sender does not wait for ever, if there is memory. */
+/* Pass the next chunk of a receive to MPI if its message has arrived; *begun receives whether it has. A chunk of a
+ * wrong length is received too if there is memory, so that its sender does not wait forever. */
 GRAFT_MPI_INLINE int32_t graft_mpi_begin_chunk(graft_mpi *m, graft_mpi_request *r, int *begun, graft_error *error)
 {
     const int  expected = graft_mpi_length(r, r->n_begun);
@@ -284,8 +285,8 @@ GRAFT_MPI_INLINE int32_t graft_mpi_begin_chunk(graft_mpi *m, graft_mpi_request *
     return GRAFT_OK;
 }
 
-/* Begin what has arrived for a receive, and before that for the earlier ones from its peer with its tag, because
- * messages have an order. */
+/* Begin the chunks of a receive that have arrived. Before that, begin those of earlier receives from the same peer with
+ * the same tag, because messages are received in order. */
 GRAFT_MPI_INLINE int32_t graft_mpi_match(graft_mpi *m, graft_mpi_request *r, graft_error *error)
 {
     int begun = 1;
@@ -337,7 +338,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_test(void *self, graft_request *request, int3
     return GRAFT_OK;
 }
 
-/* Test what is in flight, and free the communicator if nothing is. */
+/* Test the requests in flight, and free the communicator if there are none left. */
 GRAFT_MPI_INLINE void graft_mpi_leave(graft_mpi *m)
 {
     for (graft_mpi_request *r = m->live; r != NULL; r = r->next)
@@ -384,7 +385,7 @@ GRAFT_MPI_INLINE void graft_mpi_close(void *self)
     graft_mpi_deallocate(&host, m, sizeof *m);
 }
 
-/* Check that MPI may be called from this thread, and that the communicator is usable. */
+/* Check that this thread may call MPI, and that the communicator can be used. */
 GRAFT_MPI_INLINE int32_t graft_mpi_check(const MPI_Comm *comm, graft_error *error)
 {
     int started = 0, ended = 0, level = MPI_THREAD_SINGLE, is_main = 0, is_inter = 0;
@@ -409,7 +410,7 @@ GRAFT_MPI_INLINE int32_t graft_mpi_check(const MPI_Comm *comm, graft_error *erro
     return GRAFT_OK;
 }
 
-/* Install a hook for the end of MPI, and agree over all ranks on success. */
+/* Install a hook for the end of MPI, and let all ranks agree on success. */
 GRAFT_MPI_INLINE int32_t graft_mpi_join(graft_mpi *m, MPI_Comm copy, graft_error *error)
 {
     int mine = m != NULL, all = 0, rc;
@@ -445,7 +446,7 @@ GRAFT_MPI_INLINE void graft_mpi_fill(graft_mpi *m, graft_transport *out)
     out->abandon = graft_mpi_abandon;
 }
 
-/* As graft_mpi_transport(), with memory from `host`, or from the C library if it is NULL. */
+/* Do the same as graft_mpi_transport(), with memory from `host`, or from the C library if it is NULL. */
 GRAFT_MPI_INLINE int32_t graft_mpi_open(MPI_Comm comm, const graft_host *host, graft_transport *out, graft_error *error)
 {
     MPI_Comm   copy = MPI_COMM_NULL;

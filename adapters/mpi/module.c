@@ -1,5 +1,5 @@
-/* Transport modules "openmpi" and "mpich": this file, compiled with the mpi.h of each. Unlike the header, a module may
- * initialise and finalise MPI, for a host without MPI code that requests it.
+/* The transport modules "openmpi" and "mpich" are this file, compiled with the mpi.h of each MPI library. Unlike the
+ * header, a module may initialise and finalise MPI, for a host without MPI code that requests it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/module.h"
 
@@ -15,9 +15,9 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Finalise MPI once all ranks have reached this point. If one does not, MPI_Finalize() would wait for ever; then this
- * process exits without it, which the launcher notices. After a failure the other ranks, which agreed on it, follow
- * soon. */
+/* Finalise MPI when all ranks have reached this point. If a rank does not, MPI_Finalize() would wait forever. Then this
+ * process exits without it, and the launcher notices that. After a failure the other ranks, which agreed on the
+ * failure, reach this point soon. */
 static void close_and_end(void *self)
 {
     const struct timespec rest = { 0, 1000000 };
@@ -56,8 +56,9 @@ static int32_t start_mpi(const graft_communicator *c, int *started_here, graft_e
     return GRAFT_OK;
 }
 
-/* A communicator by value where its address is expected: small numbers of Open MPI in Fortran, and the numbers of
- * MPICH's own communicators and their first copies, which are negative in Fortran. */
+/* The caller has passed a communicator by value where its address is expected. Such values are the small numbers of
+ * Open MPI in Fortran, and the numbers of MPICH's predefined communicators and their first duplicates, which are
+ * negative in Fortran. */
 static int is_number(const void *handle)
 {
     const uint64_t n = (uint64_t)(uintptr_t)handle, above = n >> 32, first = n & 0xffffff00;
@@ -70,7 +71,7 @@ static int32_t refuse(graft_error *error, const char *text)
     return graft_mpi_fail(error, GRAFT_ERR_ARG, MPI_SUCCESS, text);
 }
 
-/* What can be told of a communicator before MPI is asked. */
+/* Check a communicator as far as that is possible without calling MPI. */
 static int32_t check_communicator(const graft_communicator *c, graft_error *error)
 {
     const size_t expected = c->kind == GRAFT_MPI_FORTRAN ? sizeof(MPI_Fint) : sizeof(MPI_Comm);

@@ -1,5 +1,5 @@
-/* Products of bfloat16 with oneDNN. Its BLAS interface has none, so these are matmul primitives, which are compiled for
- * one shape. Blocks have few shapes, so compiled primitives are cached.
+/* Computes products of bfloat16 with oneDNN. Its BLAS interface has no such products, so these are matmul primitives,
+ * each of which is compiled for one shape. Blocks have only a few shapes, so compiled primitives are cached.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "onednn/bf16.h"
 
@@ -11,8 +11,9 @@
 
 #include <immintrin.h>
 
-/* Rows and depth of a piece of A: 512 KB, so that it fits in a second-level cache with a piece of B and oneDNN's packed
- * data. Columns of a piece of B and of C: they bound the memory of a thread for any number of columns. */
+/* The numbers of rows and columns of a piece of A. A piece has 512 KB, so that a second-level cache can also hold a
+ * piece of B and oneDNN's packed data. The numbers of columns of a piece of B and of C limit the memory of a thread for
+ * any number of columns. */
 enum { PIECE = 512, PIECE_COLUMNS = 1024 };
 
 int bf16_is_there(void)
@@ -88,7 +89,8 @@ static dnnl_status_t append_sum(dnnl_post_ops_t operations)
 
 #endif
 
-/* Compile a primitive with a scratchpad of ours: that of the library belongs to the thread that compiles. */
+/* Compile a primitive that uses our scratchpad, because the library's scratchpad belongs to the thread that
+ * compiles. */
 static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engine, dnnl_primitive_t *primitive)
 {
     const signals_set     held = signals_hold();
@@ -110,7 +112,7 @@ static dnnl_status_t compile(const struct bf16_shape *shape, dnnl_engine_t engin
     return status;
 }
 
-/* The primitive for a shape, compiled at its first use; NULL if that fails. */
+/* The primitive for a shape, which is compiled when it is first used; NULL if that fails. */
 static dnnl_primitive_t code_for(struct bf16 *bf16, const struct bf16_shape *shape)
 {
     dnnl_primitive_t found = NULL;
@@ -164,8 +166,9 @@ int32_t bf16_reserve(struct bf16 *bf16, const graft_host *host, int threads)
         bf16->host = host;
         omp_init_lock(&bf16->lock);
     }
-    /* Cached primitives cannot be freed while a team uses them. A product needs at most two for its rows, two for its
-     * columns and three for its depth, each with or without accumulation. */
+    /* Free cached primitives if there are too many, which is not possible while a team uses them. A product needs at
+     * most two primitives for its rows, two for its columns and three for its depth, each with or without
+     * accumulation. */
     if (bf16->n_codes > BF16_CODES_MAX - 24) drop_codes(bf16);
     if (threads <= bf16->n_threads) return GRAFT_OK;
     drop_threads(bf16);
@@ -226,7 +229,7 @@ static uint64_t scratch_bytes(dnnl_primitive_t code)
     return dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(about, dnnl_query_scratchpad_md, 0));
 }
 
-/* Rows and depth of at most PIECE, columns of at most PIECE_COLUMNS. */
+/* Compute a product whose rows and depth are at most PIECE, and whose columns are at most PIECE_COLUMNS. */
 static int32_t multiply_piece(struct bf16 *bf16, struct bf16_thread *t, const graft_gemm *g)
 {
     const struct bf16_shape shape = { .m = g->m,
@@ -250,7 +253,7 @@ static int32_t multiply_piece(struct bf16 *bf16, struct bf16_thread *t, const gr
     return execute(bf16, t, code, data) == dnnl_success ? GRAFT_OK : GRAFT_ERR_MODULE;
 }
 
-/* Columns of at most PIECE_COLUMNS. */
+/* Compute a product whose columns are at most PIECE_COLUMNS. */
 static int32_t multiply_columns(struct bf16 *bf16, struct bf16_thread *t, const graft_gemm *g)
 {
     int32_t rc = GRAFT_OK;

@@ -1,5 +1,6 @@
-/* Dense module "onednn": products with oneDNN, each call on one thread and one block of C. oneDNN compiles its kernels
- * at run time, and is the fastest module for the narrow products of graph networks. While they run, signals wait.
+/* Dense module "onednn": computes products with oneDNN. Each call runs on one thread and computes one block of C.
+ * oneDNN compiles its kernels at run time, and is the fastest module for the narrow products of graph networks. Signals
+ * are blocked while its kernels run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/gemm_blocks.h"
 #include "common/module.h"

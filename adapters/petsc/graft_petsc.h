@@ -13,18 +13,19 @@
 
 #include <petscmat.h>
 
-#define GRAFT_PETSC_SHELL "graft_petsc_mat_C" /* a function that shells of Graft have */
+#define GRAFT_PETSC_SHELL "graft_petsc_mat_C" /* name of a function that only shells of Graft have */
 
-/* What a shell matrix has; duplicates of it share it until one is updated. */
+/* The data of a shell matrix. Its duplicates share them until one of the matrices is updated. */
 typedef struct graft_petsc_mat {
     PetscInt references;
-    PetscErrorCode (*duplicate)(Mat, MatDuplicateOption, Mat *); /* of PETSc, which copies the pointer to this struct */
+    PetscErrorCode (*duplicate)(Mat, MatDuplicateOption, Mat *); /* PETSc's own function, which copies only the pointer
+                                                                  * to this struct */
     graft_petsc *graft;
     graft_graph *graph;
     graft_plan  *plan;
     Vec          diagonal;
-    PetscInt     n_rows, n_entries; /* of this rank */
-    uint64_t     places;            /* a digest of the entries of this rank, without values */
+    PetscInt     n_rows, n_entries; /* numbers of rows and entries on this rank */
+    uint64_t     places;            /* hash of the positions of the entries of this rank, without values */
 } graft_petsc_mat;
 
 GRAFT_PETSC_INLINE void graft_petsc_mat_free(graft_petsc_mat *m)
@@ -35,8 +36,8 @@ GRAFT_PETSC_INLINE void graft_petsc_mat_free(graft_petsc_mat *m)
     m->graph = NULL;
 }
 
-/* Whether Graft can have the matrix: square, with the same layout of rows and columns, over all ranks of `g`, and with
- * as many rows on this rank as expected, if that is not negative. */
+/* Check that Graft supports the matrix: it is square, rows and columns have the same layout, it uses all ranks of `g`,
+ * and this rank has the expected number of rows, unless that is negative. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_accepts(const graft_petsc *g, Mat matrix, PetscInt expected)
 {
     const MPI_Comm comm = PetscObjectComm((PetscObject)matrix);
@@ -65,11 +66,13 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_accepts(const graft_petsc *g, Mat 
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The matrix itself, for MatDestroy(), if MatGetRow() gives all entries of its rows; else a copy as MATAIJ. Symmetric
- * formats give the upper triangle, or nothing, and other types have no MatGetRow(). Collective. */
+/* Return the matrix itself if MatGetRow() gives all entries of its rows; otherwise return a copy as MATAIJ. The caller
+ * calls MatDestroy(). Symmetric formats give only the upper triangle, or nothing, and other types have no MatGetRow().
+ * Collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_readable(Mat matrix, Mat *out)
 {
-    static const char *const whole[] = { "seqaij", "mpiaij", "seqbaij", "mpibaij" }; /* and what derives from them */
+    static const char *const whole[] = { "seqaij", "mpiaij", "seqbaij", "mpibaij" }; /* these types, and types derived
+                                                                                      * from them */
     MatType                  type;
     PetscBool                begins = PETSC_FALSE;
 
@@ -106,7 +109,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_rows(Mat matrix, int64_t *row_ptr,
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* A graph and a plan of the rows, of which each rank keeps its own. */
+/* Make a graph and a plan of the rows of a matrix. Each rank keeps its own rows. */
 GRAFT_PETSC_INLINE int32_t graft_petsc_plan(graft_petsc_mat *m, const graft_slice *slice, graft_error *error)
 {
     graft_plan_args args = GRAFT_INIT(graft_plan_args);
@@ -120,7 +123,7 @@ GRAFT_PETSC_INLINE int32_t graft_petsc_plan(graft_petsc_mat *m, const graft_slic
     return rc;
 }
 
-/* What graft.graph/1 reads of a matrix on this rank. */
+/* The part of a matrix on this rank, as graft.graph/1 reads it. */
 typedef struct graft_petsc_slice {
     PetscInt     first, n_rows, n_all, n_entries;
     int64_t     *row_ptr;
@@ -166,7 +169,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_slice_of(const graft_petsc *g, Mat
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The diagonal of the rows of this rank. A missing element is 0. */
+/* Copy the diagonal of the rows of this rank. A missing element is 0. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_diagonal(graft_petsc_mat *m, const graft_petsc_slice *s)
 {
     PetscScalar *diagonal;
@@ -215,8 +218,9 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_build(graft_petsc_mat *m, Mat matr
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* New values in the places that the shell has. *done is PETSC_FALSE, and nothing has changed, if the matrix has others,
- * a duplicate of the shell has to keep the old values, or the library is older than update_values(). */
+/* Replace the values at the positions that the shell has. *done is PETSC_FALSE, and nothing has changed, if the matrix
+ * has other positions, if a duplicate of the shell must keep the old values, or if the library is older than
+ * update_values(). */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_revalue(graft_petsc_mat *m, Mat matrix, PetscBool *done)
 {
     const MPI_Comm         comm = PetscObjectComm((PetscObject)matrix);
@@ -234,7 +238,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_revalue(graft_petsc_mat *m, Mat ma
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, m->graft->comm));
     values = graft_dense_in(GRAFT_PETSC_DTYPE, s.n_entries, 1, s.values);
     if (same) rc = graphs->update_values(m->graph, &values, &error);
-    if (rc == GRAFT_ERR_STATE) same = 0, rc = GRAFT_OK; /* a matrix without entries has no values */
+    if (rc == GRAFT_ERR_STATE) same = 0, rc = GRAFT_OK; /* a matrix without entries has no values to replace */
     if (same && rc >= 0) PetscCall(graft_petsc_diagonal(m, &s));
     PetscCall(graft_petsc_slice_free(&s));
     graft_petsc_check(comm, rc, error);
@@ -242,7 +246,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_revalue(graft_petsc_mat *m, Mat ma
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Give a shell what solvers know of the matrix beside its entries. */
+/* Give a shell those properties of the matrix that solvers use besides its entries. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_carry(Mat matrix, Mat shell)
 {
     MatNullSpace space = NULL;
@@ -343,7 +347,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_destroy(Mat shell)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* A duplicate has the values, also where PETSc does not ask for them. */
+/* Duplicate a shell. The duplicate has the values, even if PETSc does not ask for them. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_duplicate(Mat shell, MatDuplicateOption option, Mat *out)
 {
     graft_petsc_mat *m;
@@ -359,8 +363,8 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_duplicate(Mat shell, MatDuplic
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* MatCopy() of PETSc copies operations, factors and shifts of a shell, and this function what they are of. The other
- * shell may have been one of the program, whose context then stays with the program. */
+/* Copy a shell. MatCopy() of PETSc copies the operations, factors and shifts of a shell, and this function copies its
+ * matrix. The other shell may have been made by the program; then its context still belongs to the program. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_copy(Mat from, Mat to, MatStructure structure)
 {
     graft_petsc_mat *source, *target;
@@ -372,7 +376,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_copy(Mat from, Mat to, MatStru
     PetscFunctionBegin;
     PetscCall(MatShellGetContext(from, &source));
     PetscCall(MatShellGetContext(to, &target));
-    if (source == target) PetscFunctionReturn(GRAFT_PETSC_SUCCESS); /* also while a duplicate is made */
+    if (source == target) PetscFunctionReturn(GRAFT_PETSC_SUCCESS); /* this also happens while a duplicate is made */
     PetscCall(PetscObjectQueryFunction((PetscObject)to, GRAFT_PETSC_SHELL, &ours));
     PetscCall(MatGetLocalSize(to, &n_rows, NULL));
     fits = source->n_rows == n_rows;
@@ -386,7 +390,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mat_copy(Mat from, Mat to, MatStru
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* MatGetRow() of PETSc would call a null pointer. */
+/* This replaces MatGetRow() of PETSc, which would call a NULL pointer. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_get_row(Mat shell, PetscInt row, PetscInt *n, PetscInt **columns,
                                                       PetscScalar **values)
 {

@@ -27,7 +27,7 @@
 #define GRAFT_PETSC_DTYPE (sizeof(PetscScalar) == sizeof(double) ? GRAFT_F64 : GRAFT_F32)
 #define GRAFT_PETSC_INDEX (sizeof(PetscInt) == sizeof(int64_t) ? GRAFT_I64 : GRAFT_I32)
 
-/* What -log_view shows. */
+/* The events that -log_view shows. */
 enum {
     GRAFT_PETSC_BUILD,
     GRAFT_PETSC_MULT,
@@ -38,19 +38,19 @@ enum {
     GRAFT_PETSC_EVENTS
 };
 
-/** A context of Graft, and a transport over a communicator. Objects made with it share it; it is freed with the last of
- *  them. */
+/** A context of Graft, and a transport over a communicator. Objects that are made with them share them. They are freed
+ * with the last object. */
 typedef struct graft_petsc {
     const graft_api           *api;
     const graft_graph_api     *graphs;
     const graft_aggregate_api *aggregate;
     graft_transport            transport;
-    MPI_Comm                   comm; /* of the program, counted by PETSc */
+    MPI_Comm                   comm; /* communicator of the program, whose references PETSc counts */
     PetscInt                   references;
     PetscLogEvent              event[GRAFT_PETSC_EVENTS];
 } graft_petsc;
 
-/** The error of PETSc that is nearest to a status of Graft. */
+/** The error code of PETSc that corresponds best to a status of Graft. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_code(int32_t status)
 {
     switch (status) {
@@ -67,7 +67,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_code(int32_t status)
     }
 }
 
-/** In a function of PETSc: return with the sentence of Graft if `status` is a failure. */
+/** Use in a function of PETSc: if `status` is a failure, return with Graft's message. */
 #define graft_petsc_check(comm, status, error)                                                                         \
     PetscCheck((status) >= 0, comm, graft_petsc_code(status), "Graft: %s", (error).message)
 
@@ -88,7 +88,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_events(graft_petsc *g)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Every option KEY of Graft is an option -graft_KEY of PETSc. */
+/* Set the options of Graft: every option KEY is an option -graft_KEY of PETSc. */
 GRAFT_PETSC_INLINE int32_t graft_petsc_options(graft_petsc *g, graft_error *error)
 {
     graft_option option = GRAFT_INIT(graft_option);

@@ -9,15 +9,15 @@
 
 #include <petscts.h>
 
-/** A mesh whose nodes are the rows of a matrix. Rows of the mesh on a rank are its rows of the matrix, and then the
- *  other rows that they refer to (ghosts). */
+/** A mesh whose nodes are the rows of a matrix. On each rank the rows of the mesh are its rows of the matrix, followed
+ * by the other rows to which they refer (ghosts). */
 typedef struct graft_petsc_mesh {
     graft_petsc             *graft;
     const graft_network_api *networks;
     const graft_stream_api  *streams;
     const graft_mesh_api    *meshes;
     graft_mesh              *mesh;
-    PetscInt                 n_nodes, n_rows; /* of this rank; n_rows with ghosts */
+    PetscInt                 n_nodes, n_rows; /* numbers of nodes of this rank, and of nodes with ghosts */
 } graft_petsc_mesh;
 
 /** Free the mesh, after its networks. *m becomes NULL. Collective. */
@@ -32,7 +32,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mesh_destroy(graft_petsc_mesh **m)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The functions for meshes, networks and streams, which older libraries do not have. */
+/* Get the functions for meshes, networks and streams, which older libraries do not have. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mesh_tables(graft_petsc_mesh *m)
 {
     const graft_api *api = m->graft->api;
@@ -48,13 +48,13 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mesh_tables(graft_petsc_mesh *m)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* What a rank has of a mesh, from the rows of a matrix. */
+/* The part of a mesh that a rank has, made from the rows of a matrix. */
 typedef struct graft_petsc_part {
     PetscInt  first, n_nodes, n_ghosts, n_entries;
     int64_t   n_edges, *row_ptr;
     PetscInt *columns, *sources, *targets; /* [n_entries] */
-    PetscInt *ids;                         /* [n_nodes + n_ghosts] the row of the matrix of each node and ghost */
-    int32_t  *owners;                      /* [n_nodes + n_ghosts] */
+    PetscInt *ids;                         /* [n_nodes + n_ghosts] number of the matrix row of each node and ghost */
+    int32_t  *owners;                      /* [n_nodes + n_ghosts] rank that owns each node and ghost */
 } graft_petsc_part;
 
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_free(graft_petsc_part *p)
@@ -66,7 +66,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_free(graft_petsc_part *p)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Nodes, ghosts (columns that other ranks own, ascending), and the rank that owns each. */
+/* List nodes and ghosts, and the rank that owns each. Ghosts are columns that other ranks own, in ascending order. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_nodes(graft_petsc_part *p, Mat matrix)
 {
     const PetscInt end = p->first + p->n_nodes;
@@ -90,7 +90,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_nodes(graft_petsc_part *p, Ma
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Edges to the rows of this rank, without loops. */
+/* List the edges to the rows of this rank, without loops. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_edges(graft_petsc_part *p)
 {
     PetscFunctionBegin;
@@ -130,7 +130,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_part_of(Mat matrix, graft_petsc_pa
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Coordinates of nodes and ghosts, as a vector of this rank. */
+/* Gather the coordinates of nodes and ghosts in a vector of this rank. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_positions(const graft_petsc_part *p, Vec coordinates, PetscInt dim,
                                                         Vec *out)
 {
@@ -152,7 +152,8 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_positions(const graft_petsc_part *
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The array of a vector as rows of nodes and ghosts. Rows of ghosts, which the array lacks, are not accessed. */
+/* View the array of a vector as rows of nodes and ghosts. The array has no rows for ghosts, but these are not
+ * accessed. */
 GRAFT_PETSC_INLINE graft_field graft_petsc_field(PetscInt n_rows, PetscInt n_columns, const PetscScalar *values)
 {
     graft_field field = GRAFT_INIT(graft_field);
@@ -199,7 +200,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_mesh_build(graft_petsc_mesh *m, Ma
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Whether a vector has n_columns values for each row of this rank, on all ranks. */
+/* Check on all ranks that a vector has n_columns values for each row of this rank. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_fits(const graft_petsc *g, PetscInt n_nodes, Vec x, PetscInt n_columns)
 {
     PetscInt size;
@@ -277,7 +278,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_infer(graft_petsc_mesh *m, graft_n
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* What a TS needs to train; it belongs to the TS. */
+/* The data with which a TS trains. They belong to the TS. */
 typedef struct graft_petsc_trainer {
     graft_petsc_mesh   *mesh;
     graft_stream       *stream;
@@ -298,8 +299,8 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_trainer_of(TS ts, graft_petsc_trai
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/** The post-step function: offers the state, and trains within the budget. A program that has a post-step function of
- *  its own sets that one after graft_petsc_ts_train(), and calls this one from it. */
+/** The post-step function, which offers the state and trains within the time budget. A program that has its own
+ * post-step function sets that one after graft_petsc_ts_train(), and calls this one from it. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_ts_step(TS ts)
 {
     graft_error          error = GRAFT_INIT(graft_error);
@@ -368,7 +369,7 @@ GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_ts_train(TS ts, graft_petsc_mesh *
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/** What the last step of training reported. Not collective. */
+/** Get the report of the last training step. Not collective. */
 GRAFT_PETSC_INLINE PetscErrorCode graft_petsc_ts_status(TS ts, graft_stream_status *status)
 {
     graft_petsc_trainer *t;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of NumPy's files, read as a stream: .npy, members of an .npz archive, and bare numbers without a header."""
+"""Reads arrays of NumPy's files as a stream: .npy files, members of an .npz archive, and bare numbers without a
+header."""
 import os
 import zipfile
 import zlib
@@ -12,7 +13,8 @@ DISCARD = 2**20
 
 
 class Array:
-    """A stored array, of which no more than a block is held. `open_file` opens it at its first byte."""
+    """A stored array, of which at most one block is in memory. `open_file` opens the file at the first byte of the
+    array."""
 
     def __init__(self, name, open_file, size=None):
         self.name, self.open_file = name, open_file
@@ -41,7 +43,7 @@ class Array:
             raise Problem(f"{self.name} cannot be read: {error}") from None
 
     def items(self, first, count, block):
-        """The numbers from `first` on, in the order of the file, in arrays of `block` numbers."""
+        """Yield the numbers from `first` on, in the order of the file, in arrays of `block` numbers."""
         with self.reading() as file:
             try:
                 skip_to(file, self.start + first * self.dtype.itemsize)
@@ -56,7 +58,7 @@ class Array:
                 raise Problem(f"{self.name} is damaged: {error}") from None
 
     def rows(self, block_bytes):
-        """All rows, in blocks [rows, ...]."""
+        """Yield all rows, in blocks [rows, ...]."""
         if self.fortran and len(self.shape) > 1 and self.row_items > 1:
             raise Problem(f"{self.name} is stored by columns (Fortran order), expected rows: save "
                           "numpy.ascontiguousarray() of it")
@@ -67,12 +69,12 @@ class Array:
                 yield data.reshape(-1, *self.shape[1:])
 
     def whole(self):
-        """A small array."""
+        """Read a small array completely."""
         found = list(self.items(0, self.n_rows * self.row_items, DISCARD)) or [numpy.empty(0, self.dtype)]
         return numpy.concatenate(found)
 
     def pairs(self, block, by_row):
-        """Sources and destinations of [2, edges] (by_row) or [edges, 2]."""
+        """Yield the sources and destinations of an array [2, edges] (by_row) or [edges, 2]."""
         if len(self.shape) != 2 or self.shape[0 if by_row else 1] != 2 or self.dtype.kind not in "iu":
             raise Problem(f"{self.name} is {self.dtype} {list(self.shape)}, expected whole numbers "
                           + ("[2, edges]" if by_row else "[edges, 2]"))
@@ -85,7 +87,7 @@ class Array:
 
 
 def read_header(name, file):
-    """(shape, Fortran order, type)."""
+    """Read the header of an .npy file: (shape, whether the order is Fortran's, type)."""
     try:
         version = numpy.lib.format.read_magic(file)
         reader = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
@@ -121,7 +123,7 @@ def npy(path):
 
 
 def bare(path, dtype, columns):
-    """Numbers without a header, as numpy.memmap writes them."""
+    """An array of numbers without a header, as numpy.memmap writes them."""
     size, row = os.path.getsize(path), columns * numpy.dtype(dtype).itemsize
     if size % row:
         raise Problem(f"'{path}' has {size:,} bytes, expected a multiple of {row}: rows of {columns} numbers {dtype}")
@@ -132,7 +134,7 @@ def bare(path, dtype, columns):
 
 
 class Archive:
-    """An .npz archive: names of its arrays, each of which is read when it is asked for."""
+    """An .npz archive. It knows the names of its arrays, each of which is read on request."""
 
     def __init__(self, path):
         self.path = path

@@ -35,9 +35,9 @@ from source import random_split
 
 RELEASE = "0.2.0"
 LAYOUTS = {"ogb": ogb, "npz": npz, "igb": igb, "metis": metis, "edges": edge_list}
-BASE_BYTES = 64 * 2**20  # of Python and NumPy, with some reserve
+BASE_BYTES = 64 * 2**20  # for Python and NumPy, with some reserve
 LEAST_MEMORY = 96 * 2**20
-NEED_BYTES = {False: 16, True: 48}  # of disk for an edge, without and with weights
+NEED_BYTES = {False: 16, True: 48}  # disk space for an edge, without and with weights
 
 
 def parse_arguments():
@@ -66,7 +66,7 @@ def parse_arguments():
 
 
 def prepare(options):
-    """Sizes of blocks from the memory."""
+    """Derive the sizes of blocks from the available memory."""
     memory = parse_size(options.memory)
     if memory < LEAST_MEMORY:
         raise Problem(f"--memory {options.memory} is too little, expected {show_size(LEAST_MEMORY)} or more")
@@ -100,7 +100,7 @@ def find_layout(options):
 
 
 def check_resources(options, source, temporary):
-    """Whether memory and disk suffice, before the graph is read."""
+    """Check before the graph is read that memory and disk suffice."""
     n = source.n_vertices
     if n is not None and not 0 <= n <= MAX_VERTICES:
         raise Problem(f"'{options.source}' has {n} vertices, expected at most {MAX_VERTICES}")
@@ -121,7 +121,7 @@ def check_resources(options, source, temporary):
 
 
 class Edges:
-    """Reads all edges into a sort, and counts."""
+    """Passes all edges to a sort, and counts them."""
 
     def __init__(self, options, source, sort, progress):
         self.options, self.source, self.sort, self.progress = options, source, sort, progress
@@ -162,7 +162,7 @@ class Edges:
 
 
 def write_edges(options, source, folder, temporary, progress):
-    """The number of vertices."""
+    """Write all edges. The result is the number of vertices."""
     expected = None if source.n_edges is None else source.n_edges * (1 + options.undirected)
     sort = edge_sort.EdgeSort(temporary, options.work_bytes, source.weighted, expected, source.n_vertices)
     edges = Edges(options, source, sort, progress)
@@ -188,7 +188,7 @@ def write_edges(options, source, folder, temporary, progress):
 
 
 def check_sums(sort, written):
-    """What was read equals what is in the file and what was repeated."""
+    """Check that the edges that were read equal those in the file and those that were repeated."""
     together = edge_sort.Sums()
     together.count = written.count + sort.repeated.count
     together.hash = (written.hash + sort.repeated.hash) % 2**64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of edges as text: a source and a destination in each line, and perhaps a weight."""
+"""Reads lists of edges as text. Each line has a source, a destination, and optionally a weight."""
 import os
 
 import numpy
@@ -48,7 +48,7 @@ class Reader:
                    lambda i, side, block=block, first=first: block.place(first[i] + side))
 
     def block_values(self, block):
-        """Numbers with a fraction may stand behind the two vertices."""
+        """Read a block with values. Numbers after the two vertices may have a fraction."""
         first = block.first_line == 1 + self.options.skip
         return block.values(numpy.int64 if block.counts.max(initial=0) <= 2 else numpy.float64,
                             " (--skip leaves out lines at the top)" if first else "")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Edges sorted by destination and source, without repeated ones, in bounded memory.
-
-An edge is one number, destination * 2^32 + source. Edges are partitioned by ranges of this number into temporary files
-until a file fits into memory, where it is sorted. The number of edges and the sum of a hash of each are kept, so that
-what is written can be compared with what was read."""
+"""Sorts edges by destination and source without repetitions, in bounded memory. An edge is one number, destination *
+2^32 + source. Edges are partitioned by ranges of this number into temporary files until a file fits into memory,
+where it is sorted. The number of edges and the sum of their hashes are kept, so that the edges that are written can
+be compared with those that were read."""
 import os
 
 import numpy
@@ -19,12 +18,12 @@ def join(source, destination):
 
 
 def split(edges):
-    """(sources, destinations)."""
+    """Split numbers of edges into (sources, destinations)."""
     return edges & 0xffffffff, edges >> 32
 
 
 def hash_sum(edges):
-    """The sum of a hash of every edge modulo 2^64 (finaliser of splitmix64): equal for equal edges in any order."""
+    """The sum of the hashes of all edges modulo 2^64 (finaliser of splitmix64). It does not depend on their order."""
     mixed = edges.astype(numpy.uint64)
     for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
         mixed ^= mixed >> numpy.uint64(shift)
@@ -34,7 +33,7 @@ def hash_sum(edges):
 
 
 class Sums:
-    """How many edges, and the sum of their hashes."""
+    """The number of edges, and the sum of their hashes."""
 
     def __init__(self):
         self.count = self.hash = 0
@@ -48,7 +47,8 @@ class Sums:
 
 
 class EdgeSort:
-    """`memory` is what one sort may take; `expected` the number of edges, and `n_vertices`, if they are known."""
+    """Sorts edges. `memory` is the memory in bytes that one sort may use; `expected`, the number of edges, and
+    `n_vertices` may be unknown."""
 
     def __init__(self, folder, memory, weighted, expected=None, n_vertices=None):
         self.folder, self.weighted = folder, weighted
@@ -63,7 +63,7 @@ class EdgeSort:
         self.root = Partition(self, 0, end, 1 if n_vertices is None else self.parts(bytes_expected))
 
     def parts(self, size):
-        """Of how many files a partition is: hubs make them unequal, so rather too many."""
+        """The number of files of a partition. It is rather too large, because hubs make the files unequal."""
         return MAX_FILES if size is None else min(2 * size // self.leaf_bytes + 1, MAX_FILES)
 
     def new_path(self):
@@ -83,11 +83,11 @@ class EdgeSort:
             self.root.add(edges)
 
     def sorted(self):
-        """(edges, weights or None) in ascending order, a block at a time. The files are removed on the way."""
+        """Yield (edges, weights or None) in ascending order, one block at a time. The files are removed meanwhile."""
         yield from self.drain(self.root)
 
     def drain(self, partition):
-        """Sort a partition, file by file; a file that is too large is partitioned once more."""
+        """Sort a partition, file by file. A file that is too large is partitioned again."""
         for low, high, path, size in partition.close():
             if size <= self.leaf_bytes or high - low == 1:
                 yield from self.sort_file(path, high - low == 1)
@@ -102,7 +102,7 @@ class EdgeSort:
             yield from self.drain(finer)
 
     def sort_file(self, path, one_edge):
-        """Of a file with nothing but one edge, which may exceed memory, only the weights are added up."""
+        """Sort a file. A file that contains only one edge may exceed memory, so only its weights are added up."""
         if one_edge and os.path.getsize(path) > self.leaf_bytes:
             yield self.merge_one(path)
             return
@@ -140,7 +140,8 @@ class EdgeSort:
 
 
 class Partition:
-    """Files of equal ranges of edges, low <= edge < high. A file exists once it has an edge."""
+    """The files of a partition have equal ranges of edges, low <= edge < high. A file is created with its first
+    edge."""
 
     def __init__(self, sort, low, high, parts):
         self.sort, self.low, self.high = sort, low, high
@@ -163,7 +164,7 @@ class Partition:
         return self.files[part]
 
     def close(self):
-        """(low, high, path, bytes) of the files, in the order of their ranges."""
+        """Close the files. The result is (low, high, path, bytes) for each, in the order of their ranges."""
         found = []
         for part, file in sorted(self.files.items()):
             low = self.low + part * self.width

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the folder of a data set, a block at a time. The folder has another name until it is complete."""
+"""Writes the folder of a data set, one block at a time. The folder has another name until it is complete."""
 import os
 import shutil
 import tempfile
@@ -15,13 +15,13 @@ MTX_HEADER = 160
 
 
 def npy_header(descr, shape):
-    """Of 128 bytes whatever the shape is, so that it can be written last."""
+    """Make a header of 128 bytes for any shape, so that it can be written last."""
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     return b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little") + text.ljust(HEADER - 11) + b"\n"
 
 
 class Folder:
-    """A context: left without an exception the folder appears, else nothing does."""
+    """A context manager for the folder. The folder appears only if the context ends without an exception."""
 
     def __init__(self, path):
         self.path = os.path.abspath(path)
@@ -54,7 +54,7 @@ def current_umask():
 
 
 class NpyWriter:
-    """An array whose number of rows is known when it is closed."""
+    """Writes an array whose number of rows is known only when it is closed."""
 
     def __init__(self, path, descr, columns=None):
         self.file, self.descr, self.columns, self.n_rows = open(path, "wb"), descr, columns, 0
@@ -79,7 +79,7 @@ def finish(file, header):
 
 
 class EdgeWriter:
-    """edges.npy: all sources, then all destinations, which wait in a file of their own."""
+    """Writes edges.npy: all sources, and then all destinations, which are kept in a temporary file until then."""
 
     def __init__(self, folder, temporary):
         self.path, self.waiting = folder.file("edges.npy"), os.path.join(temporary, "destinations")
@@ -111,7 +111,7 @@ class EdgeWriter:
 
 
 class WeightedEdgeWriter:
-    """graph.mtx, the only graph with weights: entry (i, j) says that i gathers from j."""
+    """Writes graph.mtx, the only format for graphs with weights. Entry (i, j) means that i gathers from j."""
 
     def __init__(self, folder, n_vertices):
         self.path, self.n, self.count = folder.file("graph.mtx"), n_vertices, 0
@@ -154,7 +154,7 @@ def check_rows(rows, found, n):
 
 
 def write_sparse_features(folder, matrix, n, block):
-    """Four files; the columns of a row ascend."""
+    """Write sparse features as four files. The columns of each row are in ascending order."""
     if matrix.shape[0] != n:
         raise Problem(f"{matrix.indptr.name} is of {matrix.shape[0]} rows, expected one for each of {n} vertices")
     names = (("indptr", "<i8"), ("indices", "<i4"), ("data", "<f4"), ("shape", "<i8"))
@@ -181,7 +181,8 @@ def write_sparse_features(folder, matrix, n, block):
 
 
 def write_labels(folder, rows, n, size):
-    """(classes, vertices without a label): int32 [n], or uint8 [n, classes] if a vertex may have several."""
+    """Write labels. The result is (number of classes, number of vertices without a label). The file has int32 [n],
+    or uint8 [n, classes] if a vertex may have several classes."""
     single = rows.columns == 1
     writer = NpyWriter(folder.file("labels.npy"), "<i4" if single else "|u1", None if single else rows.columns)
     classes, unlabelled = (0, 0) if single else (rows.columns, 0)
@@ -205,7 +206,7 @@ def write_labels(folder, rows, n, size):
 
 
 def write_split(folder, fill, n, labelled_only):
-    """The number of vertices in training, validation and test."""
+    """Write the split. The result is the number of vertices in training, validation and test."""
     members = numpy.zeros(n, numpy.uint8)
     fill(members)
     if labelled_only:
@@ -220,7 +221,8 @@ def write_split(folder, fill, n, labelled_only):
 
 
 def leave_unlabelled(folder, members, block=2**20):
-    """Take vertices without a label out of the split. With several classes a vertex all have labels."""
+    """Remove vertices without a label from the split. If a vertex may have several classes, all vertices have
+    labels."""
     with open(folder.file("labels.npy"), "rb") as file:
         if b"<i4" in file.read(HEADER):
             for begin in range(0, len(members), block):

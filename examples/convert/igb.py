@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The citation graphs of the Illinois Graph Benchmark, and that of MAG240M, whose papers are stored alike."""
+"""Reads the citation graphs of the Illinois Graph Benchmark, and that of MAG240M, whose papers are stored in the
+same way."""
 import os
 
 from arrays import bare, npy
@@ -7,7 +8,7 @@ from problem import Problem
 from source import Source, array_edges, array_rows, share_split
 
 EXPECTED = "processed/paper/node_feat.npy and processed/paper__cites__paper/edge_index.npy"
-BARE_COLUMNS = 1024  # the sizes large and full have numbers without a header
+BARE_COLUMNS = 1024  # the sizes `large` and `full` are stored without a header
 FULL_VERTICES, FULL_LABELLED = 269346174, {"19": 227130858, "2K": 157675969}
 
 
@@ -16,7 +17,7 @@ def detect(path):
 
 
 def edge_file(path):
-    """The file of edges, and whether it is that of MAG240M, which has sources in its first row."""
+    """Find the file of edges, and whether it is that of MAG240M, which has the sources in its first row."""
     for relation, by_row in (("paper__cites__paper", False), ("paper___cites___paper", True)):
         file = os.path.join(path, "processed", relation, "edge_index.npy")
         if os.path.exists(file):
@@ -45,7 +46,7 @@ def read(path, options):
 
 
 def stored(path, columns):
-    """An array with a header, or as the sizes large and full have it."""
+    """Open an array with a header, or without one as in the sizes large and full."""
     if not os.path.exists(path):
         raise Problem(f"there is no '{path}'")
     with open(path, "rb") as file:

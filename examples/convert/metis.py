@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of METIS and of the programs that follow it: a line for each vertex has its neighbours, counted from 1."""
+"""Reads graphs in the format of METIS. The line of each vertex has its neighbours, counted from 1."""
 import os
 
 import numpy
@@ -29,7 +29,7 @@ def read(path, options):
 
 
 class Header:
-    """The first line that is no comment."""
+    """The first line that is not a comment."""
 
     def __init__(self, path):
         self.path = path
@@ -120,7 +120,7 @@ class Reader:
             block.refuse(int(field[loops[0]]), "no edge from a vertex to itself in this format")
 
     def add_balance(self, vertex, neighbour, weight):
-        """0 at the end if every edge is in the lines of both of its ends, with the same weight."""
+        """Update a sum that is 0 at the end if every edge is in the lines of both of its ends, with the same weight."""
         edge = join(numpy.minimum(vertex, neighbour), numpy.maximum(vertex, neighbour))
         if weight is not None:
             edge = edge + weight * 0x9e3779b1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that PyTorch Geometric downloads: Reddit, sets of GraphSAINT (Flickr, Yelp, AmazonProducts), citation and
-co-purchase graphs with adj_* and attr_*, and heterophilous graphs."""
+"""Reads archives that PyTorch Geometric downloads: Reddit, data sets of GraphSAINT (Flickr, Yelp, AmazonProducts),
+citation and co-purchase graphs with adj_* and attr_*, and heterophilous graphs."""
 import dataclasses
 import json
 import os
@@ -14,11 +14,11 @@ from source import Rows, Source, array_edges, array_rows, index_split
 EXPECTED = ("reddit_data.npz and reddit_graph.npz; or adj_full.npz, feats.npy, class_map.json and role.json; or a file "
             "*.npz with adj_data, adj_indices, adj_indptr and labels, or with edges, node_features and node_labels")
 FOLDERS = ("", "raw")
-JSON_BYTES = 12  # of memory for a byte of the file, at most
+JSON_BYTES = 12  # the largest memory in bytes for each byte of the file
 
 
 def find(path, name):
-    """The file of this name in the folder, or in its folder raw."""
+    """Find the file of this name in the folder, or in its subfolder raw."""
     for folder in FOLDERS:
         file = os.path.join(path, folder, name)
         if os.path.exists(file):
@@ -55,7 +55,7 @@ def needed(path, name):
 
 @dataclasses.dataclass
 class Csr:
-    """A sparse matrix by rows."""
+    """A sparse matrix that is stored by rows."""
     indptr: Array
     indices: Array
     data: Array
@@ -68,7 +68,7 @@ class Csr:
                           f"{self.data.n_rows}, expected as many")
 
     def pointers(self, block):
-        """(first row, pointers of some rows and of the row after them)."""
+        """Yield (first row, row pointers of some rows and of the row after them)."""
         last, row = None, 0
         for part in self.indptr.items(0, self.indptr.n_rows, block):
             part = part.astype(numpy.int64)
@@ -84,7 +84,7 @@ class Csr:
                           f"{self.indices.n_rows} entries of {self.indices.name}")
 
     def entries(self, block):
-        """(rows, columns, values) in the order of the matrix."""
+        """Yield (rows, columns, values) in the order of the matrix."""
         columns = self.indices.items(0, self.indices.n_rows, block)
         values = self.data.items(0, self.data.n_rows, block)
         at, pointers = 0, self.pointers(block)
@@ -149,7 +149,7 @@ def read_heterophilous(archive, options):
 
 
 def mask_split(archive, options):
-    """Row --split of the masks, by default the first."""
+    """The split in row --split of the masks; by default it is the first row."""
     masks = [archive[name + "_masks"] for name in ("train", "val", "test")]
     count = masks[0].n_rows
     if options.split is not None and not (options.split.isdigit() and int(options.split) < count):

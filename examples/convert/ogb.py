@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of the Open Graph Benchmark as they are downloaded, for prediction of vertices: text (ogbn-arxiv,
+"""Reads folders of the Open Graph Benchmark for prediction of vertices, as they are downloaded: text (ogbn-arxiv,
 ogbn-products, ogbn-proteins) and binary (ogbn-papers100M)."""
 import os
 
@@ -42,7 +42,7 @@ def read_text(path, options):
 
 
 def one_number(path):
-    """The number of the only graph."""
+    """Read the number in a file that describes a single graph."""
     found = [number for _, rows in text.whole_numbers(path, 2**16) for number in rows[:, 0].tolist()]
     if len(found) != 1:
         raise Problem(f"'{path}' has {len(found)} numbers, expected 1: a set of one graph")
@@ -68,7 +68,7 @@ def text_rows(path, limit):
 
 
 def read_split(path, n_vertices, options):
-    """The split of the name in --split, or the only one that there is."""
+    """Read the split with the name in --split, or the only one that exists."""
     folder = os.path.join(path, "split")
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     names = [name for name in names if os.path.exists(os.path.join(folder, name, "train.csv.gz"))]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of long work on standard error: a line that is written over on a terminal, else a line now and then."""
+"""Shows the progress of long work on standard error. On a terminal one line is overwritten; otherwise a line is
+printed from time to time."""
 import sys
 import time
 
@@ -23,7 +24,7 @@ class Progress:
         print(line, end="" if self.terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self):
-        """Leave an empty line to what is printed next."""
+        """Clear the line for what is printed next."""
         if self.terminal and self.shown:
             print("\r" + " " * 78, end="\r", file=sys.stderr, flush=True)
         self.shown = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader of a layout finds, before any of it is read in full."""
+"""A reader of a layout returns these objects before any of the data is read completely."""
 import dataclasses
 import typing
 
@@ -10,7 +10,7 @@ from problem import Problem
 
 @dataclasses.dataclass
 class Rows:
-    """A row of numbers for each vertex. `blocks(bytes)` yields arrays of two dimensions, a few rows at a time."""
+    """One row of numbers for each vertex. `blocks(bytes)` yields two-dimensional arrays with a few rows each."""
     name: str
     columns: int
     blocks: typing.Callable
@@ -19,9 +19,9 @@ class Rows:
 
 @dataclasses.dataclass
 class Source:
-    """`edges(block)` yields (sources, destinations, weights or None, place), where place(i, side) is where the
-    source (0) or destination (1) of edge i was read.
-    `split(members)` fills an array with 1 for training, 2 for validation and 3 for test."""
+    """A source graph. `edges(block)` yields (sources, destinations, weights or None, place), where place(i, side)
+    says where the source (0) or destination (1) of edge i was read. `split(members)` fills an array with 1 for
+    training, 2 for validation and 3 for test."""
     layout: str
     edges: typing.Callable
     n_vertices: typing.Optional[int] = None
@@ -36,7 +36,7 @@ class Source:
 
 
 def array_rows(array):
-    """The rows of a stored array [n] or [n, columns]."""
+    """Make rows from a stored array [n] or [n, columns]."""
     if len(array.shape) not in (1, 2):
         raise Problem(f"{array.name} has shape {list(array.shape)}, expected [n] or [n, columns]")
     width = array.row_items
@@ -48,7 +48,7 @@ def array_rows(array):
 
 
 def array_edges(array, by_row):
-    """The edges of a stored array [2, edges] or [edges, 2]."""
+    """Make the edges from a stored array [2, edges] or [edges, 2]."""
     def edges(block):
         for number, (source, destination) in enumerate(array.pairs(block, by_row)):
             yield source, destination, None, lambda i, _, first=number * block: f"{array.name}, edge {first + i}"
@@ -56,7 +56,7 @@ def array_edges(array, by_row):
 
 
 def index_split(name, blocks, number, n):
-    """A part of a split from lists of vertices."""
+    """Make one part of a split from lists of vertices."""
     def fill(members):
         for block in blocks():
             wrong = numpy.flatnonzero((block < 0) | (block >= n))
@@ -70,7 +70,8 @@ def index_split(name, blocks, number, n):
 
 
 def share_split(train, validation, labelled=None):
-    """By position: the first vertices are for training, then those for validation, the other labelled ones for test."""
+    """Make a split by position: the first vertices are for training, the following ones for validation, and the
+    other labelled ones for test."""
     def fill(members):
         n = len(members) if labelled is None else labelled
         first, second = int(n * train), int(n * train) + int(n * validation)
@@ -79,7 +80,7 @@ def share_split(train, validation, labelled=None):
 
 
 def random_split(train, validation, seed=0, block=2**20):
-    """At random, the same for the same number of vertices."""
+    """Make a random split. It is the same for the same number of vertices."""
     def fill(members):
         draw = numpy.random.Generator(numpy.random.PCG64(seed))
         for begin in range(0, len(members), block):

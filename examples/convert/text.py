@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers from text files, plain or compressed with gzip, in blocks of whole lines. A fault has its line and column."""
+"""Reads numbers from text files, plain or compressed with gzip, in blocks of whole lines. Errors name the line and
+column."""
 import gzip
 import re
 import warnings
@@ -16,7 +17,7 @@ WHOLE = re.compile(rb"[+-]?\d+")
 
 
 class Block:
-    """Whole lines of a file: `counts` has the number of fields of each line, comments have none."""
+    """Whole lines of a file. `counts` has the number of fields of each line; comments have none."""
 
     def __init__(self, path, first_line, original, separator=None):
         self.path, self.first_line = path, first_line
@@ -50,7 +51,7 @@ class Block:
         return f"'{self.path}', line {self.first_line + line}, column {offset - data.rfind(bytes([10]), 0, offset)}"
 
     def place(self, field):
-        """Where the field of this number begins, among all fields of the block."""
+        """The position of the field with this number among all fields of the block."""
         return self.at_byte(self.data, int(numpy.flatnonzero(self.field_begins())[field]))
 
     def field(self, field):
@@ -61,11 +62,11 @@ class Block:
         raise Problem(f"{self.place(field)}: found '{self.field(field)}', expected {expected}")
 
     def line_of(self, row):
-        """The place of a line without its column."""
+        """The position of a line, without a column."""
         return f"'{self.path}', line {self.first_line + int(row)}"
 
     def values(self, dtype, hint=""):
-        """All fields as an array. `hint` is for a fault in the first line."""
+        """Convert all fields to an array. `hint` is added to an error in the first line."""
         total = int(self.counts.sum())
         if total == 0:
             return numpy.empty(0, dtype)
@@ -94,7 +95,7 @@ def is_number(field):
 
 
 def open_bytes(path):
-    """The file, decompressed if it begins as gzip does."""
+    """Open the file. It is decompressed if it begins as gzip files do."""
     file = open(path, "rb")
     magic = file.read(2)
     file.seek(0)
@@ -102,7 +103,8 @@ def open_bytes(path):
 
 
 def blocks(path, limit, separator=None, skip=0):
-    """The blocks of a file, of `limit` bytes at most, and a line of half of it. `skip` lines are left out first."""
+    """Yield the blocks of a file, of at most `limit` bytes each. A line may have half of that. `skip` lines are left
+    out at the beginning."""
     line, rest = 1, b""
     with open_bytes(path) as file:
         while True:
@@ -132,7 +134,7 @@ def blocks(path, limit, separator=None, skip=0):
 
 
 def first_line(path):
-    """The first line with fields, to see how the fields of a file are separated."""
+    """The first line with fields, which shows how the fields of a file are separated."""
     for block in blocks(path, 2**16):
         for line in block.data.split(b"\n"):
             if line.strip():
@@ -141,13 +143,13 @@ def first_line(path):
 
 
 def whole_numbers(path, limit, columns=1):
-    """The rows of a .csv file of whole numbers, [rows, columns] a block."""
+    """Yield the rows of a .csv file of whole numbers, as arrays [rows, columns]."""
     for block in blocks(path, limit, b","):
         yield block, table(block, numpy.int64, columns)
 
 
 def table(block, dtype, columns):
-    """The fields of a block as rows, all of which have as many columns."""
+    """Convert the fields of a block to rows, all of which must have this number of columns."""
     wrong = numpy.flatnonzero((block.counts != columns) & (block.counts > 0))
     values = block.values(dtype)
     if len(wrong):

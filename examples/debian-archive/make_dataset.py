@@ -24,18 +24,20 @@ import npy
 
 RELATIONS = ("Depends", "Pre-Depends", "Recommends", "Suggests")
 FIELDS = {"Package", "Section", "Description", "Provides", *RELATIONS}
-FOLDED = {"Provides", *RELATIONS}  # the lines that follow a Description are its long form, which is not wanted
+FOLDED = {"Provides", *RELATIONS}  # the lines after a Description are its long form, which is not needed
 WIDTH = 256
 PROVIDERS = 3
 TRAIN, VALIDATION, TEST = 1, 2, 3
 
-# A name follows the beginning, a comma or a bar. What may come after it, as in "name:any (>= 1.0) [arch]", is skipped.
+# A name follows the beginning of the line, a comma or a bar. Text after it, as in "name:any (>= 1.0) [arch]", is
+# skipped.
 NAME = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)", re.IGNORECASE)
 WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 def read_packages(lines):
-    """Package name -> its fields. Of several stanzas of one name the first is kept; lines that are none are skipped."""
+    """Read the packages as {name: fields}. If several stanzas have the same name, the first is kept. Lines that
+    belong to no stanza are skipped."""
     packages, stanza, field = {}, {}, None
     for line in lines:
         if line.isspace():
@@ -65,7 +67,7 @@ def find_providers(names, packages):
 
 
 def find_edges(names, packages):
-    """Both directions of every edge as source * n + destination, ascending."""
+    """Find both directions of every edge, as source * n + destination in ascending order."""
     index = {name: i for i, name in enumerate(names)}
     providers = find_providers(names, packages)
     edges = set()
@@ -94,7 +96,8 @@ def make_features(names, packages):
 
 
 def make_labels(names, packages):
-    """The names of the classes, and for each package the number of its own; -1 for a package without a section."""
+    """The names of the classes, and the number of the class of each package, which is -1 for a package without a
+    section."""
     sections = [packages[name].get("Section", "").rpartition("/")[2] for name in names]
     classes = sorted(set(sections) - {""})
     number = {name: i for i, name in enumerate(classes)}
@@ -114,7 +117,7 @@ def write_lines(path, lines):
 
 
 def write_dataset(folder, packages):
-    """Write all files, and return one line that says what is in them."""
+    """Write all files, and return one line that describes the data set."""
     names = sorted(packages)
     edges = find_edges(names, packages)
     classes, labels = make_labels(names, packages)
@@ -127,13 +130,13 @@ def write_dataset(folder, packages):
     npy.write(os.path.join(folder, "labels.npy"), (len(names),), labels)
     npy.write(os.path.join(folder, "split.npy"), (len(names),), split)
     write_lines(os.path.join(folder, "classes.txt"), classes)
-    write_lines(os.path.join(folder, "names.txt"), names)  # comes last: its time is that of a complete data set
+    write_lines(os.path.join(folder, "names.txt"), names)  # last, so that its time is that of a complete data set
     return (f"{len(names):,} packages, {len(edges):,} directed edges, {len(classes)} classes; "
             f"{split.count(TRAIN):,} to train, {split.count(VALIDATION):,} to validate, {split.count(TEST):,} to test")
 
 
 def read_archive(path):
-    """Packages from a file, from standard input ('-'), or from apt (None)."""
+    """Read packages from a file, from standard input ('-'), or from apt (None)."""
     if path == "-":
         return read_packages(open(0, encoding="utf-8", errors="replace", closefd=False))
     if path is not None:

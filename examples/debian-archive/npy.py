@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The little of the .npy format that the example needs: dense little-endian arrays, version 1.0, no NumPy."""
+"""The part of the .npy format that this example needs, without NumPy: dense little-endian arrays, version 1.0."""
 import array
 import ast
 import os
@@ -9,7 +9,7 @@ DESCR = {"i": "<i4", "f": "<f4", "B": "|u1"}
 
 
 def write(path, shape, values):
-    """Write an array.array of type i, f or B. The file appears under its name when it is complete."""
+    """Write an array.array of type i, f or B. The file gets its name when it is complete."""
     size = 1
     for extent in shape:
         size *= extent

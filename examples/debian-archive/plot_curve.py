@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the learning curve from the file that graft-train --json writes, as a picture, with gnuplot."""
+"""Draws the learning curve in a file that graft-train --json has written, as a picture, with gnuplot."""
 import argparse
 import json
 import math
@@ -51,7 +51,7 @@ plot {plots}, $chosen using 1:2 with points pointtype 7 pointsize 1.3 linecolor 
 
 
 def quote(text):
-    """As a gnuplot string."""
+    """Quote a text for gnuplot."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
@@ -60,7 +60,7 @@ def data_block(name, rows):
 
 
 def tic_step(top):
-    """1, 2 or 5 times a power of ten, so that an axis from 0 to top has two to five tics."""
+    """The distance of tics: 1, 2 or 5 times a power of ten, so that an axis from 0 to top has two to five tics."""
     power = 10 ** math.floor(math.log10(top)) if top > 0 else 1
     return next(step * power for step in (0.2, 0.5, 1, 2) if top <= 5 * step * power)
 

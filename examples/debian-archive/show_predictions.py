@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Name a few packages whose section a model predicted, right and wrong, from those it was tested on."""
+"""Names a few test packages whose section a model predicted, both right and wrong."""
 import argparse
 import os
 import sys
@@ -9,8 +9,8 @@ import npy
 
 TEST = 3
 
-# Packages that people know, so that a reader can judge the prediction. Any that are missing or not for testing are
-# passed over; if too few remain, the others follow in order of name.
+# Well-known packages, so that a reader can judge the predictions. Packages that are missing or not for testing are
+# skipped. If too few remain, other packages follow in order of name.
 FAMILIAR = """
     gimp blender vlc postgresql-15 apache2 nginx git vim emacs firefox-esr libreoffice-writer inkscape audacity
     wireshark octave r-base python3-numpy texlive-latex-base gnome-terminal thunderbird mutt ffmpeg imagemagick
@@ -28,7 +28,7 @@ def read_lines(path):
 
 
 def read_vertices(path, count):
-    """One value per vertex."""
+    """Read one value for each vertex."""
     shape, values = npy.read(path)
     if shape != (count,):
         raise ValueError(f"{path}: expected one value for each of {count} packages, found the shape {shape}")

@@ -14,7 +14,7 @@ PIXELS, GAP = 320, 16
 
 
 def arrays(path):
-    """{name: numbers} of a .vtu file with raw appended data."""
+    """Read the arrays of a .vtu file with raw appended data, as {name: numbers}."""
     with open(path, "rb") as file:
         text = file.read()
     begin = text.index(b"<AppendedData")
@@ -30,13 +30,13 @@ def arrays(path):
 
 
 def color(share):
-    """From dark blue through red and yellow to white."""
+    """A color between dark blue (0) and white (1), by way of red and yellow."""
     share = min(max(share, 0), 1) * 3
     return bytes(int(255 * min(max(part, 0), 1)) for part in (share, share - 1, max(share - 2, 0.35 - share)))
 
 
 def fill(rows, left, points, values, cells, largest):
-    """Draw the triangles of a rank: linear between their nodes."""
+    """Draw the triangles of a rank, with linear interpolation between their nodes."""
     for c in range(0, len(cells), 3):
         (ax, ay, a), (bx, by, b), (cx, cy, d) = [
             (points[3 * k] * PIXELS, (1 - points[3 * k + 1]) * PIXELS, values[k]) for k in cells[c:c + 3]]

@@ -31,8 +31,8 @@ struct run {
     graft_plan                *smoother;
     graft_network             *network;
     graft_stream              *stream;
-    double                    *u, *start, *surrogate, *constant; /* [n_nodes] each, `constant` x 3 */
-    double                    *smooth;                           /* [own nodes] */
+    double                    *u, *start, *surrogate, *constant; /* [n_nodes] arrays, and `constant` [n_nodes x 3] */
+    double                    *smooth;                           /* [own nodes] result of the filter */
     graft_error                error;
 };
 
@@ -73,7 +73,7 @@ static int32_t load(struct run *r, const char *library)
     return rc;
 }
 
-/* The mesh of the solver, whose arrays are read in place. */
+/* Make the mesh of the solver, whose arrays are read in place. */
 static int32_t make_mesh(struct run *r)
 {
     const struct solver *s = &r->solver;
@@ -94,7 +94,7 @@ static int32_t make_mesh(struct run *r)
     return r->meshes->create(r->graft->context, &r->ranks, &args, &r->mesh, &r->error);
 }
 
-/* The id of a source of the mesh: nodes of a rank have ids one after the other. */
+/* The id of a source of the mesh. The nodes of a rank have consecutive ids. */
 static int64_t id_of(const struct run *r, const graft_mesh_view *view, int32_t source)
 {
     const int64_t k = source - view->n_nodes;
@@ -105,8 +105,8 @@ static int64_t id_of(const struct run *r, const graft_mesh_view *view, int32_t s
     return (int64_t)(r->solver.side * q / r->solver.n_ranks) * r->solver.side + view->halo_node[k];
 }
 
-/* A filter: a node keeps 90 %, and gets 10 % of the mean of its neighbours. Its rows are made from the mesh, and
- * graft.aggregate/1 computes its products. On the boundary it is the identity. */
+/* Make a filter, by which a node keeps 90 % of its value and gets 10 % of the mean of its neighbours. Its rows are made
+ * from the mesh, and graft.aggregate/1 computes its products. On the boundary it is the identity. */
 static int32_t make_smoother(struct run *r)
 {
     graft_mesh_view view = GRAFT_INIT(graft_mesh_view);
@@ -160,7 +160,7 @@ done:
     return rc;
 }
 
-/* A network from u to its change in a step. It also knows velocity and boundary of the nodes. */
+/* Make a network from u to its change in a step. Its constant inputs are the velocity and the boundary of the nodes. */
 static int32_t make_network(struct run *r)
 {
     const struct solver *s = &r->solver;
@@ -183,7 +183,7 @@ done:
     return rc;
 }
 
-/* One step of the solver, and then of the filter on own nodes. */
+/* Make one step of the solver, and then apply the filter to own nodes. */
 static int32_t advance(struct run *r)
 {
     const struct solver *s = &r->solver;
@@ -203,8 +203,8 @@ done:
     return rc;
 }
 
-/* Train while the solver runs, again and again from another start: each step is offered, and followed by at most five
- * steps of training, or a second. */
+/* Train while the solver runs several times, each time with another initial state. Each step is offered, and followed
+ * by at most five training steps, or one second of training. */
 static int32_t train(struct run *r)
 {
     const graft_field   u = field_of(r, r->u, 1);
@@ -248,7 +248,7 @@ static int32_t write_files(struct run *r, int step)
     return GRAFT_ERR_IO;
 }
 
-/* Solver and surrogate go on from the same state, the start of a new run; their distance is the error. */
+/* Solver and surrogate start with the same state of a new run. Their distance is the error of the surrogate. */
 static int32_t compare(struct run *r)
 {
     const size_t      bytes = (size_t)r->solver.n_nodes * sizeof *r->u;
@@ -264,7 +264,7 @@ static int32_t compare(struct run *r)
         double error, change;
 
         TRY(r->networks->begin(r->network, &state, &r->error));
-        TRY(advance(r)); /* while the first messages travel */
+        TRY(advance(r)); /* computes while the first messages are in flight */
         TRY(r->networks->end(r->network, &state, &r->error));
         solver_exchange(&r->solver, r->surrogate);
         if (step % EVERY == 0) TRY(write_files(r, step));

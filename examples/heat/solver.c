@@ -1,4 +1,4 @@
-/* The solver: linear finite elements with a lumped mass matrix, Heun's method.
+/* The solver: linear finite elements with a lumped mass matrix, and Heun's method.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "solver.h"
 
@@ -8,7 +8,7 @@
 
 #define COURANT 0.25
 
-/* A number from -1 to 1 that depends on the node alone, so that ranks agree. */
+/* A pseudo-random number between -1 and 1 that depends only on the node, so that all ranks agree. */
 static double shake(int64_t id)
 {
     uint64_t bits = (uint64_t)id * 0x9e3779b97f4a7c15u;
@@ -53,7 +53,7 @@ static void add_box(struct solver *s, int row, int column)
     s->n_cells += 2;
 }
 
-/* Own cells are those above own rows of nodes. */
+/* Make the cells. Own cells are those above own rows of nodes. */
 static void make_cells(struct solver *s)
 {
     for (int row = s->first; row < s->end && row < s->side - 1; row++)
@@ -146,7 +146,7 @@ void solver_exchange(const struct solver *s, double *u)
     MPI_Sendrecv(last, s->side, MPI_DOUBLE, above, 1, u, s->side, MPI_DOUBLE, below, 1, s->comm, MPI_STATUS_IGNORE);
 }
 
-/* du/dt of own nodes. */
+/* Compute du/dt of own nodes. */
 static void find_rate(struct solver *s, const double *u)
 {
     memset(s->rate, 0, (size_t)s->n_nodes * sizeof *s->rate);

@@ -20,14 +20,14 @@ static int close_file(FILE *file)
     return fclose(file) != 0 || failed ? -1 : 0;
 }
 
-/* A block of appended data: its bytes, and the data. */
+/* Write a block of appended data: its number of bytes, and the data. */
 static void write_block(FILE *file, const void *data, uint64_t bytes)
 {
     fwrite(&bytes, sizeof bytes, 1, file);
     fwrite(data, 1, bytes, file);
 }
 
-/* Describe a block, and advance the place of the next one. */
+/* Describe a block, and advance the position of the next one. */
 static void describe(FILE *file, const char *type, const char *name, int components, uint64_t bytes, uint64_t *at)
 {
     fprintf(file,
@@ -86,7 +86,7 @@ static int write_piece(const struct vtu *v, int step)
     return close_file(file);
 }
 
-/* What joins the pieces of all ranks. */
+/* Write the file that joins the pieces of all ranks. */
 static int write_joint(const struct vtu *v, int step)
 {
     FILE *file = open_file(v->folder, "heat_%04d.pvtu", step, 0);

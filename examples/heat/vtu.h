@@ -1,5 +1,5 @@
-/* Files for ParaView: a .vtu for each rank and time, with raw appended data, a .pvtu that joins the files of one time,
- * and a .pvd with the times.
+/* Writes files for ParaView: a .vtu for each rank and time with raw appended data, a .pvtu that joins the files of one
+ * time, and a .pvd with the times.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VTU_H
 #define VTU_H
@@ -12,7 +12,7 @@ extern "C" {
 
 enum { VTU_FIELDS = 2 };
 
-/** Triangles of one rank, with values at their nodes. */
+/** The triangles of one rank, with values at their nodes. */
 struct vtu {
     const char    *folder;
     int            rank, n_ranks;
@@ -20,7 +20,7 @@ struct vtu {
     const double  *x;    /* [n_nodes x 2] */
     const int32_t *cell; /* [n_cells x 3] */
     const char    *name[VTU_FIELDS];
-    const double  *value[VTU_FIELDS]; /* [n_nodes] each */
+    const double  *value[VTU_FIELDS]; /* [n_nodes] values of each field */
 };
 
 /** Write FOLDER/heat_STEP_RANK.vtu, and on rank 0 heat_STEP.pvtu. Returns 0, or -1 with errno. */

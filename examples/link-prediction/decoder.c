@@ -1,4 +1,5 @@
-/* Scores of pairs are a sampled dense-dense product, and their gradient two sparse ones: the calls of graft.edge.
+/* The decoder. Scores of pairs are a sampled dense-dense product (SDDMM), and their gradient is two sparse products,
+ * all of which are calls of graft.edge.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "decoder.h"
 
@@ -47,13 +48,13 @@ void decoder_scale(struct decoder *decoder, const float *z)
             decoder->scaled[i * decoder->width + c] = z[i * decoder->width + c] * decoder->parameter[c];
 }
 
-/* The loss is |z - t|^2 / count, and its gradient 2 (z - t) / count. */
+/* Compute targets. The loss is |z - t|^2 / count, and its gradient is 2 (z - t) / count. */
 void gradient_to_targets(const float *z, int64_t count, float *gradient)
 {
     for (int64_t i = 0; i < count; i++) gradient[i] = z[i] - (float)count / 2 * gradient[i];
 }
 
-/* The row of a vertex has its pairs with an edge first, then those without. */
+/* Draw the pairs of an epoch. The row of a vertex has first its pairs with an edge, and then those without. */
 static void draw_pairs(const struct host *host, struct decoder *decoder, const struct pairs *train, int64_t epoch)
 {
     for (int64_t u = 0; u < decoder->n; u++) {
@@ -77,7 +78,7 @@ static double score_loss(struct decoder *decoder, const struct pairs *train)
         for (int64_t e = decoder->row_ptr[u]; e < decoder->row_ptr[u + 1]; e++) {
             const int    edge = e - decoder->row_ptr[u] < with_edge;
             const double s = (double)decoder->score[e] + (double)decoder->parameter[decoder->width];
-            const double x = edge ? -s : s; /* the loss is log(1 + exp(x)) */
+            const double x = edge ? -s : s; /* the loss of a pair is log(1 + exp(x)) */
             const double part = exp(-fabs(x)), slope = x >= 0 ? 1 / (1 + part) : part / (1 + part);
             const double weight = edge ? 1 / positives : 1 / (positives * decoder->negatives);
 
@@ -88,8 +89,8 @@ static double score_loss(struct decoder *decoder, const struct pairs *train)
     return loss[0] + loss[1];
 }
 
-/* In: gradient is that with respect to z diag(w). w[c] has the gradient sum_i z[i,c] * (row i of the product with the
- * pairs of i)[c], which `scaled` has now. */
+/* Compute the gradient of the weights w. On entry `gradient` is the gradient with respect to z diag(w). The gradient of
+ * w[c] is sum_i z[i,c] * (row i of the product with the pairs of i)[c]; the product is now in `scaled`. */
 static void step_parameters(struct decoder *decoder, const float *z, int64_t epoch)
 {
     for (int64_t c = 0; c <= decoder->width; c++) decoder->gradient_of[c] = 0;
@@ -109,7 +110,8 @@ static void step_parameters(struct decoder *decoder, const float *z, int64_t epo
     }
 }
 
-/* gradient = diag(w) (D + D^T) z, where D has the gradients of the scores in the places of the pairs. */
+/* Compute gradient = diag(w) (D + D^T) z, where the matrix D has the gradients of the scores at the positions of the
+ * pairs. */
 static int32_t pull_back(struct host *host, struct decoder *decoder, graft_matrix *pairs, int64_t epoch, const float *z,
                          float *gradient)
 {

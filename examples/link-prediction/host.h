@@ -1,4 +1,5 @@
-/* What all files of this example use: the interfaces of the library, and numbers drawn by a counter.
+/* The parts that all files of this example use: the interfaces of the library, and random numbers that are drawn by
+ * counters.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HOST_H
 #define HOST_H
@@ -21,14 +22,14 @@ struct host {
     graft_error            error;
 };
 
-/** The message of the library stays in host->error; these are the program's own. */
+/** Record an error of this program in host->error, where messages of the library are stored too. */
 int32_t host_fail(struct host *host, int32_t status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/** Zeroed memory for n elements, or NULL with a message. */
+/** Allocate zeroed memory for n elements, or return NULL with a message. */
 void *host_alloc(struct host *host, int64_t n, size_t each);
 
-/** A number of 64 bits for three counters (finaliser of splitmix64): the same for any number of threads, and in any
- *  order of calls. */
+/** Draw a 64-bit number by three counters (finaliser of splitmix64). It is the same for any number of threads, and for
+ * any order of calls. */
 static inline uint64_t draw(uint64_t seed, uint64_t a, uint64_t b)
 {
     uint64_t x = seed;
@@ -42,7 +43,7 @@ static inline uint64_t draw(uint64_t seed, uint64_t a, uint64_t b)
     return x;
 }
 
-/** The draw as a vertex, 0 .. n-1. */
+/** Draw a vertex, 0 .. n-1. */
 static inline int32_t draw_vertex(uint64_t seed, uint64_t a, uint64_t b, int64_t n)
 {
     return (int32_t)((draw(seed, a, b) >> 32) * (uint64_t)n >> 32);

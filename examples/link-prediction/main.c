@@ -8,7 +8,7 @@
  * |Z - T|^2 / (n D), so with T = Z - (n D / 2) G its gradient is G. Z is predicted before each epoch, which therefore
  * must compute the same: there is no dropout.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE 1 /* dladdr() in find_library.h */
+#define _GNU_SOURCE 1 /* declares dladdr() for find_library.h */
 #include "ranking.h"
 
 #include "../find_library.h"
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USAGE = -1000 }; /* a status of this program */
+enum { USAGE = -1000 }; /* a status that only this program uses */
 
 struct task {
     struct host    host;
@@ -48,7 +48,7 @@ static int32_t open_library(struct host *host)
     return rc;
 }
 
-/* KEY=VALUE; what must hold for targets of a gradient cannot be set. */
+/* Set an option KEY=VALUE. Options that must have certain values when targets encode a gradient cannot be set. */
 static int32_t set_option(struct host *host, const char *text)
 {
     static const char *const fixed[] = { "dropout", "input_dropout", "loss", "eval_every", "label_rate" };
@@ -132,7 +132,7 @@ static int32_t read_arguments(struct task *task, int argc, char **argv)
     return rc;
 }
 
-/* The data set of the trainer: edges to train on, and targets for all vertices. */
+/* Make the trainer. Its data set has the training edges, and targets for all vertices. */
 static int32_t make_trainer(struct task *task)
 {
     struct host  *host = &task->host;
@@ -160,7 +160,7 @@ static int32_t embed(struct task *task)
     return task->host.train->predict(task->trainer, GRAFT_WEIGHTS_LAST, NULL, &z, &task->host.error);
 }
 
-/* One epoch with the gradient of the loss of pairs with respect to the embeddings. */
+/* Train one epoch with the gradient of the pair loss with respect to the embeddings. */
 static int32_t train_epoch(struct task *task, graft_epoch *epoch, double *loss)
 {
     struct host  *host = &task->host;

@@ -37,7 +37,7 @@ static enum part part_of(const struct host *host, int32_t u, int32_t v)
                                                          : PART_TRAIN;
 }
 
-/* The two searches in it need rows that ascend. */
+/* Check that the columns of each row are in ascending order, because two searches need that. */
 static int32_t check_graph(struct host *host, const graft_csr *graph)
 {
     if (graph->index_type != GRAFT_I32 || graph->n_rows != graph->n_cols)
@@ -49,7 +49,7 @@ static int32_t check_graph(struct host *host, const graft_csr *graph)
     return GRAFT_OK;
 }
 
-/* Count the pairs and the edges to train on; with `fill` write them too. */
+/* Count the pairs and the training edges. With `fill`, also write them. */
 static void distribute(const struct host *host, struct split *split, int fill)
 {
     const graft_csr *whole = split->whole;
@@ -72,7 +72,7 @@ static void distribute(const struct host *host, struct split *split, int fill)
             const int32_t   v = columns(whole)[e];
             const enum part part = part_of(host, u, v);
 
-            if (v == u || (v > u && has_entry(whole, v, u))) continue; /* it is in the row of v */
+            if (v == u || (v > u && has_entry(whole, v, u))) continue; /* the pair is counted in the row of v */
             if (fill) split->part[part].target[count[part]] = v;
             count[part]++;
         }

@@ -1,10 +1,11 @@
-/* Ranks in blocks of pairs, so that memory does not depend on their number.
+/* Computes ranks in blocks of pairs, so that memory does not depend on the number of pairs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ranking.h"
 
 enum { BLOCK = 4096, ATTEMPTS = 100, OTHERS = 2 };
 
-/* A block: row i is for one pair, whose first vertex is first[i]; its entries are the second one and the others. */
+/* A block of pairs. Row i is for one pair, whose first vertex is first[i]. Its entries are the second vertex and the
+ * other vertices. */
 struct block {
     int64_t  rows;
     int32_t *first;
@@ -14,7 +15,7 @@ struct block {
     float   *score;
 };
 
-/* A vertex that u has no edge with; a vertex with nearly all edges may get any. */
+/* Draw a vertex without an edge to u. If u has nearly all edges, it may be any vertex. */
 static int32_t draw_other(const struct host *host, const struct split *split, int32_t u, int64_t pair, int32_t number)
 {
     int32_t v = u;

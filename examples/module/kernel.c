@@ -1,16 +1,17 @@
-/* A kernel module in 100 lines: sums over neighbours, of float, with masks. What it does not support, other kernels do.
+/* A kernel module in 100 lines: sums over neighbours, in float, with masks. Other kernels compute the products that it
+ * does not support.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 
 #include <stdio.h>
 
-enum { PREFERENCE = 50 };                           /* below the library's own kernels: see graft_module.h */
-GRAFT_MODULE_NOTE("kernel", "example", PREFERENCE); /* what the library reads before it loads this file */
+enum { PREFERENCE = 50 };                           /* lower than the library's own: see graft_module.h */
+GRAFT_MODULE_NOTE("kernel", "example", PREFERENCE); /* the library reads this note before it loads the file */
 
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
     (void)host, (void)error;
-    *state = NULL; /* a real kernel keeps `host`, for its memory and the log */
+    *state = NULL; /* a real kernel stores `host`, to allocate memory and to write to the log */
     return GRAFT_OK;
 }
 
@@ -55,7 +56,7 @@ static int is_allowed(const graft_mask *mask, int64_t i, int64_t j)
     return (present && value) != ((mask->flags & GRAFT_MASK_COMPLEMENT) != 0);
 }
 
-/* One thread, one element after the other: see graft_mxm_api.run() for what each must become. */
+/* Compute the product on one thread, one element after the other. graft_mxm_api.run() defines the result. */
 static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     const int32_t *columns = a->col_idx;
@@ -73,7 +74,7 @@ static int32_t run(void *state, void *prepared, const graft_csr *a, const graft_
         else if (args->flags & GRAFT_MXM_ACCUMULATE) *c += z;
         else *c = z;
     }
-    return GRAFT_OK; /* without args->rows_done, which the library calls in its place */
+    return GRAFT_OK; /* without calls of args->rows_done, so the library makes them */
 }
 
 static const graft_kernel_ops   kernel = { .size = sizeof kernel,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define CHECK(call) ((call) < 0 ? exit(fprintf(stderr, "%s\n", error.message)) : (void)0)
-enum { N = 42 }; /* points of the rod, with its ends */
+enum { N = 42 }; /* number of points of the rod, including its ends */
 
 static void solve(double u[N])
 {
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     CHECK(streams->create(network, &stream, &error));
     for (int step = 1; step <= 300; step++, solve(u)) {
         CHECK(streams->offer(stream, &sample, &error));
-        CHECK(streams->step(stream, 1000, 1, &status, &error)); /* at most a second, at most one step */
+        CHECK(streams->step(stream, 1000, 1, &status, &error)); /* trains for at most a second, and at most one step */
     }
     memcpy(exact, u, sizeof u);
     for (int step = 1; step <= 10; step++, solve(exact)) {

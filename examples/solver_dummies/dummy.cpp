@@ -6,7 +6,7 @@
 
 namespace
 {
-const int n = 42; // points of the rod, with its ends
+const int n = 42; // number of points of the rod, including its ends
 
 void solve(std::vector<double> &u)
 {
@@ -36,7 +36,7 @@ try {
     graft::stream  stream(network);
     for (int step = 1; step <= 300; step++, solve(u)) {
         stream.offer(graft::rows(u, 1), step);
-        stream.step(1000, 1); // at most a second, at most one step
+        stream.step(1000, 1); // trains for at most a second, and at most one step
     }
     std::vector<double> exact(u);
     for (int step = 1; step <= 10; step++, solve(exact)) {

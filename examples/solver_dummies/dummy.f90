@@ -4,7 +4,7 @@
 program dummy
    use graft
    implicit none
-   integer, parameter :: n = 42 ! points of the rod, with its ends
+   integer, parameter :: n = 42 ! number of points of the rod, including its ends
    double precision :: x(1, n), u(n), exact(n), total, apart
    type(graft_context) :: context
    type(graft_mesh) :: mesh
@@ -30,7 +30,7 @@ program dummy
    call stream%create(network)
    do step = 1, 300
       call stream%offer(u, dble(step))
-      call stream%step(1d3, 1, status) ! at most a second, at most one step
+      call stream%step(1d3, 1, status) ! trains for at most a second, and at most one step
       call solve(u)
    end do
    exact = u

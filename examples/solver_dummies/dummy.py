@@ -7,7 +7,7 @@ import sys
 import graft
 import numpy as np
 
-N = 42  # points of the rod, with its ends
+N = 42  # number of points of the rod, including its ends
 
 
 def solve(u):
@@ -23,7 +23,7 @@ network = graft.Network(mesh, 1, 1, {"hidden": 16, "layers": 2, "lr": 0.003},
 stream = graft.Stream(network)
 for step in range(1, 301):
     stream.offer(u, time=step)
-    status = stream.step(1000, 1)  # at most a second, at most one step
+    status = stream.step(1000, 1)  # trains for at most a second, and at most one step
     solve(u)
 exact = u.copy()
 for step in range(10):

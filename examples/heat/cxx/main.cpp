@@ -36,7 +36,7 @@ graft::context load(const std::string &library, int steps)
     return context;
 }
 
-/// The mesh of the solver.
+/// Make the mesh from the arrays of the solver.
 graft::mesh make_mesh(const graft::context &context, const graft::ranks &ranks, const solver &s)
 {
     const std::vector<std::int64_t> ids(s.id, s.id + s.n_nodes);
@@ -50,7 +50,7 @@ graft::mesh make_mesh(const graft::context &context, const graft::ranks &ranks, 
                            .cells(GRAFT_CELL_TRIANGLE, cells));
 }
 
-/// The id of a source of the mesh: nodes of a rank have ids one after the other.
+/// The id of a source of the mesh. The nodes of a rank have consecutive ids.
 std::int64_t id_of(const solver &s, const graft_mesh_view &view, std::int32_t source)
 {
     const std::int64_t k = source - view.n_nodes;
@@ -61,7 +61,8 @@ std::int64_t id_of(const solver &s, const graft_mesh_view &view, std::int32_t so
     return static_cast<std::int64_t>(s.side * q / s.n_ranks) * s.side + view.halo_node[k];
 }
 
-/// A filter: a node keeps 90 %, and gets 10 % of the mean of its neighbours. On the boundary it is the identity.
+/// Make a filter, by which a node keeps 90 % of its value and gets 10 % of the mean of its neighbours. On the boundary
+/// it is the identity.
 graft::plan make_filter(const graft::mesh &mesh, const solver &s)
 {
     const graft_mesh_view     view = mesh.view();
@@ -91,7 +92,7 @@ graft::plan make_filter(const graft::mesh &mesh, const solver &s)
     return graft::plan(graft::graph(mesh.of_context(), mesh.of_ranks(), slice), 0, 1);
 }
 
-/// A network from u to its change in a step. It also knows velocity and boundary of the nodes.
+/// Make a network from u to its change in a step. Its constant inputs are the velocity and the boundary of the nodes.
 graft::network make_network(const graft::mesh &mesh, const solver &s)
 {
     const std::vector<std::uint8_t> is_free(s.is_free, s.is_free + s.n_nodes);
@@ -114,7 +115,7 @@ class host
     {
     }
 
-    /// Train while the solver runs, again and again from another start.
+    /// Train while the solver runs several times, each time with another initial state.
     void train()
     {
         auto status = GRAFT_INIT(graft_stream_status);
@@ -134,7 +135,7 @@ class host
         printf("\n");
     }
 
-    /// Solver and surrogate go on from the same state, the start of a new run; their distance is the error.
+    /// Solver and surrogate start with the same state of a new run. Their distance is the error of the surrogate.
     void compare(int after)
     {
         solver_start(&flow_, steps_, u_.data());
@@ -145,7 +146,7 @@ class host
         if (flow_.rank == 0) printf("%8s %12s %12s\n", "steps", "surrogate", "no change");
         for (int step = 1; step <= after; step++) {
             network_.begin(graft::rows(surrogate_, 1));
-            advance(); // while the first messages travel
+            advance(); // computes while the first messages are in flight
             network_.end(graft::rows(surrogate_, 1));
             solver_exchange(&flow_, surrogate_.data());
             if (step % every == 0) write_files(step);
@@ -157,7 +158,7 @@ class host
     }
 
   private:
-    /// One step of the solver, and then of the filter on own nodes.
+    /// Make one step of the solver, and then apply the filter to own nodes.
     void advance()
     {
         const std::int64_t  n = static_cast<std::int64_t>(flow_.end - flow_.first) * flow_.side;

@@ -65,7 +65,8 @@ contains
       if (status /= 0) argument = 0
    end function
 
-   ! Graft's objects end with this procedure. No call asks for a status, so a failure is printed and ends all ranks.
+   ! The objects of Graft are freed at the end of this procedure. No call asks for a status, so a failure is printed and
+   ! ends all ranks.
    subroutine simulate()
       type(solver), target :: s
       type(graft_context) :: context
@@ -114,7 +115,7 @@ contains
       call mesh%create(context, GRAFT_MESH_GHOSTS, ranks)
    end subroutine
 
-   ! The id of a source of the mesh: nodes of a rank have ids one after the other.
+   ! The id of a source of the mesh. The nodes of a rank have consecutive ids.
    integer(int64) function id_of(s, view, source)
       type(solver), intent(in) :: s
       type(graft_mesh_view), intent(in) :: view
@@ -133,7 +134,8 @@ contains
       id_of = int(s%side * q / s%n_ranks, int64) * s%side + view%halo_node(k + 1)
    end function
 
-   ! A filter: a node keeps 90 %, and gets 10 % of the mean of its neighbours. On the boundary it is the identity.
+   ! Make a filter, by which a node keeps 90 % of its value and gets 10 % of the mean of its neighbours. On the boundary
+   ! it is the identity.
    subroutine make_filter(s, context, ranks, mesh, filter)
       type(solver), intent(in) :: s
       type(graft_context), intent(in) :: context
@@ -174,7 +176,7 @@ contains
       call filter%create(graph)
    end subroutine
 
-   ! A network from u to its change in a step. It also knows velocity and boundary of the nodes.
+   ! Make a network from u to its change in a step. Its constant inputs are the velocity and the boundary of the nodes.
    subroutine make_network(s, mesh, network)
       type(solver), intent(in) :: s
       type(graft_mesh), intent(in) :: mesh
@@ -188,7 +190,7 @@ contains
       call network%create(mesh, 1, 1, GRAFT_PREDICTS_CHANGE)
    end subroutine
 
-   ! One step of the solver, and then of the filter on own nodes.
+   ! Make one step of the solver, and then apply the filter to own nodes.
    subroutine advance(s, filter, u)
       type(solver), intent(inout) :: s
       type(graft_plan), intent(inout) :: filter
@@ -202,7 +204,7 @@ contains
       call s%exchange(u)
    end subroutine
 
-   ! Train while the solver runs, again and again from another start.
+   ! Train while the solver runs several times, each time with another initial state.
    subroutine train(s, filter, stream)
       type(solver), intent(inout) :: s
       type(graft_plan), intent(inout) :: filter
@@ -224,7 +226,7 @@ contains
       print '(a)', ''
    end subroutine
 
-   ! Solver and surrogate go on from the same state, the start of a new run; their distance is the error.
+   ! Solver and surrogate start with the same state of a new run. Their distance is the error of the surrogate.
    subroutine compare(s, filter, network)
       type(solver), intent(inout) :: s
       type(graft_plan), intent(inout) :: filter
@@ -239,7 +241,7 @@ contains
       if (s%rank == 0) print '(a8,2a13)', 'steps', 'surrogate', 'no change'
       do step = 1, after
          call network%begin(surrogate)
-         call advance(s, filter, u) ! while the first messages travel
+         call advance(s, filter, u) ! computes while the first messages are in flight
          call network%end(surrogate)
          call s%exchange(surrogate)
          if (modulo(step, every) == 0) call write_files(s, u, surrogate, step)
@@ -250,7 +252,7 @@ contains
       end do
    end subroutine
 
-   ! By ../vtu.c, whose cells have nodes from 0 on.
+   ! Write files with ../vtu.c, whose cells count nodes from 0.
    subroutine write_files(s, u, surrogate, step)
       type(solver), intent(in), target :: s
       real(real64), intent(in), target, contiguous :: u(:), surrogate(:)

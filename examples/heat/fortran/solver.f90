@@ -1,6 +1,5 @@
-! The solver of ../solver.c in Fortran, with its numbers: advection and diffusion on triangles of the unit square, whose
-! rows of nodes are spread over the ranks of a communicator. It knows nothing of Graft.
-! SPDX-License-Identifier: Apache-2.0
+! The solver of ../solver.c in Fortran, with the same results: advection and diffusion on triangles of the unit square,
+! whose rows of nodes are distributed over the ranks of a communicator. It knows nothing of Graft.
 module heat_solver
    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
    implicit none
@@ -10,20 +9,21 @@ module heat_solver
    real(real64), parameter, public :: solver_step = 0.032_real64
    real(real64), parameter :: diffusion = 2e-3_real64, courant = 0.25_real64
 
-   ! What a rank has: its own rows of nodes, and the next row of each neighbour (ghosts). Rows count from 0.
+   ! The part of the mesh that a rank has: its own rows of nodes, and the adjacent row of each neighbour (ghosts). Rows
+   ! count from 0.
    type, public :: solver
       integer :: comm, rank, n_ranks
-      integer :: side                               ! nodes in each direction
-      integer :: first, end                         ! rows of nodes that the rank owns, without `end`
-      integer :: low, high                          ! rows that it has
-      integer :: n_nodes, n_cells = 0, n_own_cells  ! own cells come first
-      integer :: own_begin, own_end                 ! its own nodes
-      real(real64), allocatable :: x(:, :), velocity(:, :) ! (2, node)
-      integer(int32), allocatable :: cell(:, :)     ! (3, cell)
-      integer(int64), allocatable :: id(:)          ! from 0
-      integer, allocatable :: owner(:)              ! ranks
-      logical, allocatable :: is_free(:)            ! false: on the boundary, where u stays 0
-      real(real64), allocatable :: mass(:), rate(:), stage(:) ! of which own ones are right
+      integer :: side                               ! number of nodes in each direction
+      integer :: first, end                         ! rows of nodes that the rank owns, excluding `end`
+      integer :: low, high                          ! rows of nodes that the rank has
+      integer :: n_nodes, n_cells = 0, n_own_cells  ! numbers of nodes and cells; own cells come first
+      integer :: own_begin, own_end                 ! range of own nodes
+      real(real64), allocatable :: x(:, :), velocity(:, :) ! (2, node) coordinates and velocity
+      integer(int32), allocatable :: cell(:, :)     ! (3, cell) nodes of each cell
+      integer(int64), allocatable :: id(:)          ! id of each node, from 0
+      integer, allocatable :: owner(:)              ! rank that owns each node
+      logical, allocatable :: is_free(:)            ! false on the boundary, where u stays 0
+      real(real64), allocatable :: mass(:), rate(:), stage(:) ! work arrays, valid for own nodes
    contains
       procedure :: init
       procedure :: start
@@ -34,7 +34,7 @@ module heat_solver
 
 contains
 
-   ! A number from -1 to 1 that depends on the node alone, so that ranks agree.
+   ! A pseudo-random number between -1 and 1 that depends only on the node, so that all ranks agree.
    real(real64) function shake(id)
       integer(int64), intent(in) :: id
       integer(int64) :: bits
@@ -102,7 +102,7 @@ contains
       end do
    end subroutine
 
-   ! Two triangles between four nodes.
+   ! Add two triangles between four nodes.
    subroutine add_box(self, row, column)
       class(solver), intent(inout) :: self
       integer, intent(in) :: row, column
@@ -121,7 +121,7 @@ contains
       self%n_cells = n + 2
    end subroutine
 
-   ! Own cells are those above own rows of nodes.
+   ! Make the cells. Own cells are those above own rows of nodes.
    subroutine make_cells(self)
       class(solver), intent(inout) :: self
       integer :: row, column
@@ -152,7 +152,7 @@ contains
       end do
    end subroutine
 
-   ! Twice the area of a cell, and the gradients of its shape functions.
+   ! Compute twice the area of a cell, and the gradients of its shape functions.
    subroutine shape_of(self, cell, area2, gradient)
       class(solver), intent(in) :: self
       integer(int32), intent(in) :: cell(3)
@@ -172,7 +172,7 @@ contains
       end do
    end subroutine
 
-   ! Two Gaussians, whose places and heights depend on the number of the run.
+   ! Set u to two Gaussians, whose positions and heights depend on the number of the run.
    subroutine start(self, run, u)
       class(solver), intent(in) :: self
       integer, intent(in) :: run
@@ -208,7 +208,7 @@ contains
                         self%comm, MPI_STATUS_IGNORE, ierr)
    end subroutine
 
-   ! du/dt of own nodes.
+   ! Compute du/dt of own nodes.
    subroutine find_rate(self, u)
       class(solver), intent(inout) :: self
       real(real64), intent(in) :: u(:)
@@ -235,7 +235,8 @@ contains
       end do
    end subroutine
 
-   ! Advance u by solver_step, in as many steps of Heun's method as the mesh needs. Ghosts are right before and after.
+   ! Advance u by solver_step, in as many steps of Heun's method as the mesh needs. Ghosts must be up to date before,
+   ! and are so afterwards.
    subroutine step(self, u)
       class(solver), intent(inout) :: self
       real(real64), intent(inout), contiguous :: u(:)
@@ -254,7 +255,7 @@ contains
       end do
    end subroutine
 
-   ! The root of the mean square of u - v over the nodes of all ranks.
+   ! The root mean square of u - v over the nodes of all ranks.
    real(real64) function distance(self, u, v)
       class(solver), intent(in) :: self
       real(real64), intent(in) :: u(:), v(:)

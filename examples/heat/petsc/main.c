@@ -1,5 +1,5 @@
-/* The program of ../main.c with PETSc, on the same mesh: a TS steps with products by Graft, and its hook trains. See
- * ../README.md.
+/* The program of ../main.c with PETSc, on the same mesh. A TS makes the time steps with products by Graft, and trains
+ * in its post-step function. See ../README.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../solver.h"
 #include "../vtu.h"
@@ -12,7 +12,7 @@ enum { RUN = 40, TRAININGS = 5, MIDDLE = 50, EVERY = 10 };
 static const char usage[] = "usage: heat LIBRARY [FOLDER [SIDE [STEPS [AFTER]]]] [options of PETSc], see README.md\n";
 
 struct run {
-    struct solver     solver; /* its mesh, starts and files; its steps are not used */
+    struct solver     solver; /* provides mesh, initial states and files; its time steps are not used */
     const char       *folder;
     int               steps, after;
     graft_petsc      *graft;
@@ -20,11 +20,12 @@ struct run {
     graft_network    *network;
     graft_stream     *stream;
     Mat               rate;   /* du/dt = rate u */
-    Mat               excess; /* a node less the mean of its neighbours; 0 on the boundary */
+    Mat               excess; /* operator that subtracts the mean of its neighbours from each node; 0 on the boundary */
     KSP               filter;
     TS                ts;
     Vec               u, surrogate, zero;
-    double           *local[2], *start; /* u, surrogate, and the start of a run on the nodes and ghosts of this rank */
+    double           *local[2], *start; /* u, the state of the surrogate, and the initial state of a run, on the nodes
+                                         * and ghosts of this rank */
 };
 
 static PetscErrorCode configure(struct run *r)
@@ -52,7 +53,7 @@ static PetscErrorCode make_matrix(const struct run *r, Mat *matrix)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Finite elements on the cells of this rank, for its own rows. */
+/* Assemble the finite elements of the cells of this rank, for its own rows. */
 static PetscErrorCode assemble(const struct run *r, Mat rate, Mat neighbours)
 {
     const struct solver *s = &r->solver;
@@ -86,7 +87,7 @@ static PetscErrorCode assemble(const struct run *r, Mat rate, Mat neighbours)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Values of own nodes to a vector. */
+/* Copy the values of own nodes to a vector. */
 static PetscErrorCode to_vector(const struct run *r, const double *from, Vec to)
 {
     const struct solver *s = &r->solver;
@@ -99,7 +100,7 @@ static PetscErrorCode to_vector(const struct run *r, const double *from, Vec to)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* A vector to nodes and ghosts. */
+/* Copy a vector to nodes and ghosts. */
 static PetscErrorCode from_vector(const struct run *r, Vec from, double *to)
 {
     const struct solver *s = &r->solver;
@@ -113,7 +114,7 @@ static PetscErrorCode from_vector(const struct run *r, Vec from, double *to)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* From the neighbours of each node: excess = free (1 - neighbours / their number). */
+/* Assemble the operator `excess` from the neighbours of each node: excess = free (1 - neighbours / their number). */
 static PetscErrorCode subtract_means(const struct run *r, Mat neighbours)
 {
     const struct solver *s = &r->solver;
@@ -134,7 +135,7 @@ static PetscErrorCode subtract_means(const struct run *r, Mat neighbours)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Nodes of the mesh are rows of the matrix, and edges its entries. */
+/* Make the mesh. Its nodes are the rows of the matrix, and its edges are the entries. */
 static PetscErrorCode make_mesh(struct run *r, Mat matrix)
 {
     const struct solver *s = &r->solver;
@@ -149,7 +150,7 @@ static PetscErrorCode make_mesh(struct run *r, Mat matrix)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Operators, of which Graft has copies, and the mesh. */
+/* Make the operators, which Graft copies, and the mesh. */
 static PetscErrorCode make_operators(struct run *r)
 {
     Mat rate, neighbours;
@@ -169,7 +170,7 @@ static PetscErrorCode make_operators(struct run *r)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* The filter is one step of Richardson's method for excess u = 0: u is replaced by u - 0.1 excess u. */
+/* Make the filter. It is one step of Richardson's method for excess u = 0, which replaces u by u - 0.1 excess u. */
 static PetscErrorCode make_filter(struct run *r)
 {
     PC none;
@@ -187,7 +188,7 @@ static PetscErrorCode make_filter(struct run *r)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Heun's method. */
+/* Make a TS with Heun's method. */
 static PetscErrorCode make_steps(struct run *r)
 {
     TSAdapt adapt;
@@ -221,7 +222,8 @@ static PetscErrorCode make_network(struct run *r)
     int32_t              rc;
 
     PetscFunctionBegin;
-    PetscCall(PetscCalloc2(r->mesh->n_rows * 3, &values, r->mesh->n_rows, &is_free)); /* not read for ghosts */
+    PetscCall(PetscCalloc2(r->mesh->n_rows * 3, &values, r->mesh->n_rows, &is_free)); /* this array is not read for
+                                                                                       * ghosts */
     for (PetscInt i = 0; i < r->mesh->n_nodes; i++) {
         values[3 * i] = s->velocity[2 * (own + i)];
         values[3 * i + 1] = s->velocity[2 * (own + i) + 1];
@@ -239,7 +241,7 @@ static PetscErrorCode make_network(struct run *r)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Whether a step of the TS is the last one of a step of ../solver.h; then the filter follows. */
+/* Whether a step of the TS is the last one within a step of ../solver.h; then the filter is applied. */
 static PetscErrorCode end_step(TS ts, struct run **r, PetscBool *is_last)
 {
     PetscInt step;
@@ -263,7 +265,7 @@ static PetscErrorCode learn(TS ts)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* Run the TS from start number `number` for so many steps of the solver. */
+/* Run the TS with initial state number `number` for `steps` steps of the solver. */
 static PetscErrorCode solve(struct run *r, int number, int steps, PetscErrorCode (*after_step)(TS), PetscBool trains)
 {
     PetscFunctionBegin;
@@ -271,7 +273,7 @@ static PetscErrorCode solve(struct run *r, int number, int steps, PetscErrorCode
     PetscCall(to_vector(r, r->start, r->u));
     PetscCall(TSSetStepNumber(r->ts, 0));
     PetscCall(TSSetPostStep(r->ts, after_step));
-    if (trains) PetscCall(graft_petsc_ts_step(r->ts)); /* the state at the start */
+    if (trains) PetscCall(graft_petsc_ts_step(r->ts)); /* offers the initial state */
     if (steps == 0) PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
     PetscCall(TSSetMaxSteps(r->ts, (PetscInt)steps * solver_stages(&r->solver)));
     PetscCall(TSSolve(r->ts, NULL));
@@ -321,7 +323,7 @@ static PetscErrorCode write_files(const struct run *r, int step)
     PetscFunctionReturn(GRAFT_PETSC_SUCCESS);
 }
 
-/* After a step of the solver the surrogate makes one too; their distance is the error. */
+/* After each step of the solver the surrogate makes a step too. Their distance is the error of the surrogate. */
 static PetscErrorCode follow(TS ts)
 {
     const struct solver *s;
