@@ -31,7 +31,7 @@ typedef struct graft_plan_args {
 enum {
     GRAFT_AGGREGATE_TRANSPOSE = 1u,  /**< use the transpose of A, for the backward pass */
     GRAFT_AGGREGATE_ACCUMULATE = 2u, /**< out (+)= result, with the first operation of the semiring */
-    GRAFT_AGGREGATE_EXACT = 4u,      /**< send rows unquantized whatever option "halo.codec" says; implies APART */
+    GRAFT_AGGREGATE_EXACT = 4u,      /**< send rows unquantized whatever option "halo.codec" says; implies STATELESS */
     GRAFT_AGGREGATE_STATELESS =
         8u, /**< not a training step of its layer: it uses current rows, all with the same number of
                                      bits, and neither reads nor changes stored rows */

@@ -91,7 +91,7 @@ typedef struct graft_error {
  * Ownership    "borrowed until X": the caller keeps the memory alive and unchanged until X. A pointer without such a
  *              note is borrowed during the call only. "owned by X": valid until X is destroyed.
  * Errors       After a failure every output is as it was before the call. Every call except close and destroy may
- *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) beside the codes it lists,
+ *              return GRAFT_ERR_FORKED (in a child of the process that opened the context) besides the codes it lists,
  *              and calls with long work GRAFT_ERR_CANCELLED (see graft_api.cancel()),
  *              and GRAFT_ERR_STATE: the object was destroyed, or is of another kind or context; the context was closed;
  *              another call runs in the context, in another thread or in the caller of a callback. Option "check"

@@ -172,8 +172,8 @@ typedef struct graft_graph_api {
     void (*destroy)(graft_graph *graph);
 
     /** Replace the values of all edges. Owners, halos and the choice of rows that ranks exchange stay as they are, and
-     *  all passes that begin later have the bits of a new graph and new plans, made from the same slices with the new
-     *  values:
+     *  the results of all passes that begin later are bitwise identical to those of a new graph and new plans, created
+     *  from the same slices with the new values:
      *
      *      out = diag(row_scale) (A' (+.x) x)       A'(i, j) = the new value of each edge where A(i, j) had the old one
      *

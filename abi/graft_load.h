@@ -47,7 +47,7 @@ static inline __attribute__((unused)) void graft_load_note_processors(struct gra
     before->is_known = graft_load_getaffinity(0, sizeof before->bits, before->bits) == 0;
 }
 
-/* For the same thread: its processors are as noted again. */
+/* For the same thread: restore the processors that were noted. */
 static inline __attribute__((unused)) void graft_load_keep_processors(const struct graft_load_processors *before)
 {
     struct graft_load_processors after;

@@ -56,7 +56,7 @@ typedef struct graft_mxm_args {
     void                 *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
     int64_t               winner_stride; /**< elements from one row of winner to the next, at least n */
     const graft_epilogue *epilogue;      /**< or NULL */
-    double               *times;         /**< out, or NULL: [threads x 3], threads being at least 1; see below */
+    double               *times;         /**< out, [threads x 3], or NULL; needs `threads` of at least 1; see below */
     void (*poll)(void *arg); /**< or NULL: called with poll_arg by the calling thread, from time to time while it works,
                                   so that messages progress. A kernel that does not know it never calls it */
     void *poll_arg;

@@ -79,7 +79,7 @@ typedef struct graft_traffic {
                                         aggregate (reuse_input) counts in the step that computes it */
     int64_t  halo_bytes_if_post;   /**< the same with raw rows only */
     double   wait_seconds;         /**< seconds since create() in which this rank only waited for rows */
-    double   exchange_seconds;     /**< seconds since create() from the first send to the last receive of exchanges */
+    double   exchange_seconds;     /**< seconds of all exchanges since create(), each from first send to last receive */
     double   overlap_fraction;     /**< 1 - wait_seconds / exchange_seconds; 0 before the first exchange */
     int64_t  staleness_max; /**< the largest staleness of rows used by a step since create(), in epochs; the same on
                                     all ranks; 0 without halo.staleness */
@@ -104,7 +104,7 @@ typedef struct graft_traffic_item {
                              "halo.error_statistics" sampled. This and the following fields are 0 for other ranks */
     double   nmse;            /**< sum over the sampled rows x, decoded as x', of |x - x'|^2 / |x|^2 */
     double   expected;        /**< the theoretical expectation of nmse; see graft_codec_error */
-    int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] in 2^i bits, [5] in 32 */
+    int64_t  rows_by_bits[6]; /**< rows_sent by bits of an element: [i] counts rows with 2^i bits */
     int32_t  code;            /**< GRAFT_CODEC_... of the last step that sent rows in 8 bits or fewer, or 0 */
     int32_t  rounding;        /**< GRAFT_ROUND_... of the same rows */
     int64_t  staleness;       /**< staleness of the rows that the last step used, in epochs; 0 without

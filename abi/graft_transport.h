@@ -48,7 +48,7 @@ typedef struct graft_transport {
      *          until the process ends. */
     int32_t (*cancel)(void *self, graft_request *request);
 
-    /** Free the transport; no request is left. May be called after the library behind it has been finalised. */
+    /** Free the transport. Called when no request is pending; possibly after the library behind it was finalised. */
     void (*close)(void *self);
 
     /** NULL, or called when the ranks no longer agree after a failure: messages may be in flight that no rank will

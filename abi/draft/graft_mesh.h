@@ -77,7 +77,7 @@ typedef struct graft_mesh_args {
 /** Sizes, of one rank or of all. */
 typedef struct graft_mesh_info {
     uint32_t size;
-    int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the largest number */
+    int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the most of any rank */
     int64_t  n_nodes;      /**< nodes that the rank computes: owned nodes (GHOSTS), or all its nodes (SHARED). All
                                 ranks: nodes of the mesh, each counted once */
     int64_t  n_edges;      /**< directed edges to computed nodes; all ranks: each counted once */

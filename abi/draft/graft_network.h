@@ -58,7 +58,7 @@ typedef struct graft_network_info {
     int64_t     n_weights;     /**< elements of all weights */
     int64_t     n_steps;       /**< training steps so far */
     double      multiply_adds; /**< multiply-adds of one inference on this rank */
-    int64_t     bytes;         /**< memory of this rank beside the mesh */
+    int64_t     bytes;         /**< memory of this rank, without the mesh */
     int64_t     bytes_sent;    /**< bytes sent by this rank for the last inference or pair, without frames */
     double      learning_rate; /**< of the next step */
 } graft_network_info;
@@ -78,7 +78,7 @@ typedef struct graft_network_step {
 typedef struct graft_network_times {
     uint32_t size;
     uint32_t reserved;
-    double   seconds;    /**< from begin to end. The following parts are nearly the whole time */
+    double   seconds;    /**< from begin to end; the parts below are nearly all of it */
     double   edges;      /**< MLP_e and sums at nodes; the encoder of edges */
     double   nodes;      /**< MLP_n, products of nodes for MLP_e; the encoder of nodes, the decoder */
     double   pack;       /**< rows of the halo are gathered, encoded (halo.codec) and sent */
@@ -153,16 +153,16 @@ typedef struct graft_network_api {
      * Since 0.2. */
     int32_t (*end)(graft_network *network, const graft_field *output, graft_error *error);
 
-    /** Infer step after step. \return OK; as begin() and end(), the same on all ranks; ERR_CANCELLED (asked for by
-     *  `after`).
+    /** Infer several steps, each from the result of the previous one. \return OK; as begin() and end(), the same on all
+     *  ranks; ERR_CANCELLED (requested by `after`).
      * [one-caller] [starts-openmp]. Collective. Memory: none. Since 0.2. */
     int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
 
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
      * \param[in]  networks  [count] of the same n_in, n_out and `predicts`, on all ranks in the same order.
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
-     * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). ERR_ARG is on this
-     *         rank only if count is below 1 or networks[0] is not a network. [one-caller] [starts-openmp]. Collective.
+     * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). Only this rank
+     *         returns ERR_ARG if count < 1 or networks[0] is not a network. [one-caller] [starts-openmp]. Collective.
      *         Memory during the call: 16 n_rows n_out bytes. Since 0.2. */
     int32_t (*ensemble)(graft_network *const *networks, int32_t count, const graft_field *input,
                         const graft_field *mean, const graft_field *deviation, graft_error *error);

@@ -21,7 +21,7 @@
 /** Assign a bit width to each row of later exchanges. The decision uses the ranges of all exchanges since the last
  *  assignment. A layer without an exchange since then keeps its widths, and messages in flight keep theirs. Layers that
  *  are NULL or not adaptive are skipped. Collective, for the same layers on all ranks.
- * \param[in] of       Has the budget.
+ * \param[in] of       Has the layers, and option halo.budget.
  * \param[in] layers   [n_layers] or NULL: all layers of `of`.
  * \param[in] besides  Bytes of other rows in an epoch, which count towards a budget of bytes.
  * \return OK; ERR_OPTION (a limit that cannot be met: the message has a feasible one; for the limit of the error only
@@ -33,7 +33,7 @@ int32_t gr_adaptive_set_widths(const struct gr_halo_layers *of, struct gr_halo_l
 /** The number of groups of the rows that a layer sends, at most `most` for each receiver. */
 int64_t gr_adaptive_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
 
-/** Make the groups, with about equal numbers of rows, by falling variance of the rows. `channel` is the receiver.
+/** Make the groups, with about equal numbers of rows, by descending variance of the rows. `channel` is the receiver.
  *  \param[out] number [rows sent] the group of each row, counted for each receiver.
  * \return OK; ERR_NOMEM. */
 int32_t gr_adaptive_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,

@@ -75,14 +75,14 @@ static double seconds_now(const struct gr_assign *a, const int64_t *bytes, doubl
     return sum;
 }
 
-/* Variance saved per byte. Short rows may have the same number of bytes with more bits. */
+/* Variance saved per additional byte; infinite if more bits need no more bytes, as in short rows. */
 static double worth(const struct upgrade *u)
 {
     if (u->saves <= 0) return 0;
     return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
 }
 
-/* By falling worth; equal upgrades in the order of groups and steps. */
+/* Descending by worth; upgrades of equal worth in the order of groups and steps. */
 static int by_worth(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;

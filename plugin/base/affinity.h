@@ -12,7 +12,7 @@ struct gr_affinity {
 
 void gr_affinity_save(struct gr_affinity *affinity);
 
-/** For the same thread: if its processors have changed, they are as they were. */
+/** For the same thread: restore its processors if they have changed. */
 void gr_affinity_restore(const struct gr_affinity *affinity);
 
 /** Whether OpenMP binds threads to processors. Asking may bind the calling thread. */

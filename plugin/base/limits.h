@@ -11,18 +11,18 @@
 
 enum {
     /* Loops over rows and edges. Sums are made chunk by chunk, so a size is part of the bits of a result. */
-    GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* that justify a team, and each further thread in it */
-    GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* of messages, and of kernels that report rows */
-    GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* of layers */
+    GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* operations that justify one more thread */
+    GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* rows of messages, and of kernels that report rows */
+    GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* rows of layers */
     GR_MGN_ROWS = GR_LIMIT(240, 4),                  /* of model mgn: nodes, or edges. Divided by the rows that
                                                         libraries compute together, from 2 to 48 */
-    GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* of sums over labels */
+    GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* columns of sums over labels */
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
-    GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest that a thread of index_add takes, */
-    GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* of a result for which it sorts the index, if there are */
-    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* this many numbers to add for each of its rows */
-    GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row that are sorted so */
-    GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* of a block, when ranks partition jointly: part of the result */
+    GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest columns that a thread of index_add takes */
+    GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* it sorts the index if the result has more bytes */
+    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* and it adds more numbers than this to a row, on average */
+    GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row for insertion sort */
+    GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* fewest rows of a block in joint partitions; affects results */
 
     /* Evaluations by blocks of rows: bytes of copies of rows, and their least number; the bytes of arrays of all rows
      * above which auto uses blocks. */
@@ -38,11 +38,11 @@ enum {
     GR_REPORT_BYTES = GR_LIMIT(65536, 64), /* of rows that are reported together */
 
     /* Messages and files, in bytes. */
-    GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* whose CRC one thread computes at a time: some tens of microseconds */
+    GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* CRC of one thread at a time: some tens of microseconds */
     GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* from here on three CRCs are computed side by side; at least 24 */
-    GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* of a message between threads that is copied; a notice of comm fits */
-    GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* of rows that are redistributed at a time, */
-    GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least this many bytes of each row */
+    GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* largest copied message between threads; a notice of comm fits */
+    GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* bytes of rows that are redistributed at a time */
+    GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least so many bytes of each row */
     GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of messages to a partitioner: a multiple of 8 */
     GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
     GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */

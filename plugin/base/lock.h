@@ -1,5 +1,5 @@
-/* A lock is a word with the number of a process, held for a few instructions. The child of a fork() takes a lock that a
- * thread of its parent held, because that thread does not exist in the child.
+/* A spin lock, held for a few instructions. Its word is the id of the process that holds it, or 0. After fork() the
+ * child takes over a lock that a thread of its parent held, because that thread does not exist in the child.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

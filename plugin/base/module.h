@@ -77,7 +77,7 @@ int32_t gr_module_status(const struct gr_module *module, const char *call, int32
 int32_t gr_module_describe(const graft_context *context, int32_t index, graft_module_entry *entry, graft_error *error);
 void    gr_modules_fini(graft_context *context);
 
-/** The modules of a kind in order: the chosen one first unless it is "auto", then by falling preference and by name.
+/** The modules of a kind in order: the chosen one first unless it is "auto", then by descending preference and by name.
  *  The order does not depend on earlier loading or use. Loads nothing; see gr_module_use(). order[GR_MODULE_MAX]
  *  receives indices, *count their number. \return OK; ERR_OPTION (no module of this kind has the chosen name) */
 int32_t gr_modules_order(graft_context *context, const char *kind, const char *chosen, int32_t *order, int32_t *count,

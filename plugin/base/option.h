@@ -27,7 +27,7 @@ struct gr_pair {
 
 enum { GR_FORM_NUMBERS = 3 };
 
-/** A choice with numbers, such as "step:30:0.1". Its domain has for each number a range and, behind '=', the default:
+/** A choice with numbers, such as "step:30:0.1". Its domain has for each number a range and, after '=', the default:
  *  "constant|step:1..=30:[0..1]=0.1". Ranges without brackets are of whole numbers; those without a default must be
  *  given. */
 struct gr_form {
@@ -43,7 +43,7 @@ struct gr_option_list;
 struct gr_options {
     const struct gr_option_list *list;
     graft_context               *context;  /* which has the memory */
-    char                        *values;   /* the structs of all tables, one behind the other */
+    char                        *values;   /* the structs of all tables, one after the other */
     char                       **text;     /* [all options] the set value, or NULL for the default */
     uint8_t                     *reported; /* [all options] the log has reported that this value has no effect */
     uint8_t                     *source;   /* [all options] enum gr_option_source */
@@ -51,7 +51,7 @@ struct gr_options {
 };
 
 /** Take the defaults, and values from GRAFT_... variables of the environment. `list` must outlive the options.
- *  \return OK; ERR_OPTION: a variable holds a bad value; ERR_NOMEM. gr_options_fini() is always due. */
+ *  \return OK; ERR_OPTION: a variable holds a bad value; ERR_NOMEM. Always call gr_options_fini(). */
 int32_t gr_options_init(graft_context *context, const struct gr_option_list *list, graft_error *error);
 void    gr_options_fini(struct gr_options *options);
 

@@ -96,7 +96,7 @@ static int parse_pair(const char *words, const char *value, struct gr_pair *pair
     return pair->word[0] >= 0 && pair->word[1] >= 0;
 }
 
-/* The number behind the colon at `at`, or nothing, as one range of a domain says: "1..=30". */
+/* Parse the number after the colon at `at`, if there is one, by one range of a domain: "1..=30". */
 static int parse_form_number(const char *range, const char *at, double *number)
 {
     const size_t length = strcspn(range, "=:|");

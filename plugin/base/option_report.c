@@ -68,7 +68,7 @@ static int is_met(const struct gr_options *options, const struct term *t, uint32
     return 0;
 }
 
-/* Step from one term of alternatives to the next one; NULL behind the last. */
+/* Step from one term of alternatives to the next one; NULL after the last. */
 static const char *next_alternative(const char *at, const struct term *t)
 {
     at += t->length;

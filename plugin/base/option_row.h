@@ -22,7 +22,7 @@ enum gr_choice { GR_CHOICE_LIST(GR_CHOICE_CONSTANT) };
 
 /** The parsed type of a value, and the contents of `domain`. */
 enum gr_option_type {
-    GR_TYPE_CHOICE,  /* an enum: its words, parted by '|' */
+    GR_TYPE_CHOICE,  /* an enum: its words, separated by '|' */
     GR_TYPE_INTEGER, /* int64_t: a range such as "1..64", or "0.." */
     GR_TYPE_COUNT,   /* int64_t: a range as of INTEGER, or "auto", which is GR_COUNT_AUTO */
     GR_TYPE_NUMBER,  /* double: a range, "[0..1)" without the upper end, "(0.." without the lower one, or "" */
@@ -85,7 +85,7 @@ struct gr_option_row {
     graft_option_scope            scope;
     int32_t                       flags;
     /* The condition for an effect: terms "KEY=WORD|WORD", "KEY!=WORD", "processes>1" or "processes=1", or several as
-     * "(TERM or TERM)", parted by " and "; "": always. For a pair one half is enough; KEY ":forward" reads only the
+     * "(TERM or TERM)", joined by " and "; "": always. For a pair one half is enough; KEY ":forward" reads only the
      * first. */
     const char                   *needs;
     const char                   *help; /* one line */
@@ -109,7 +109,7 @@ struct gr_option_table {
 struct gr_removed_option {
     const char *key;
     const char *advice; /* "write NEW=VALUE", or what is computed without it */
-    /* Files of models may have the option. With this value, or one of several parted by '|', they mean what the library
+    /* Files of models may have the option. With this value, or one of several (A|B), they mean what the library
      * does without it. NULL: no file has it. */
     const char *harmless;
 };
@@ -178,8 +178,8 @@ const void *gr_option_value(const struct gr_options *options, const struct gr_op
 /** The set value of a row, or its default. */
 const char *gr_option_text(const graft_context *context, const struct gr_option_row *row);
 
-/** Values without texts, such as those of a model in a file: the defaults, and one parsed value. gr_options_fini() is
- *  always due. \return OK; ERR_NOMEM. */
+/** Set `values` to the defaults. They have no texts; for the options of a model in a file. Always call
+ *  gr_options_fini(). \return OK; ERR_NOMEM. */
 int32_t gr_options_init_values(graft_context *context, struct gr_options *values, graft_error *error);
 /** \return whether the value is legal. */
 int     gr_option_set_value(struct gr_options *values, const struct gr_option_row *row, const char *value);

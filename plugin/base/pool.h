@@ -4,18 +4,18 @@
 
 #include "base/fp.h"
 
-/** A call of the host begins and ends in this thread. Threads that are started in it have environment *host outside of
- *  the library's loops, as if the host had started them. A call that the host makes in a callback changes nothing. */
+/** A call of the host begins and ends in this thread. Threads that OpenMP starts meanwhile get the floating-point
+ *  environment *host, as if the host had started them. For a call that the host makes in a callback both do nothing. */
 void gr_pool_enter(const struct gr_fp *host);
 void gr_pool_leave(const struct gr_fp *host);
 
-/** Let OpenMP keep `wanted` threads or more, or as many as the system starts. Not in a parallel region. \return
- *  `wanted`, or the number of threads, at least 1 */
+/** Make OpenMP keep at least `wanted` threads, or as many as the system can start. Not for parallel regions.
+ *  \return `wanted`, or the number of threads if it is smaller; at least 1 */
 int gr_pool_reach(int wanted);
 
 /** The threads of the last team of the calling thread, which OpenMP keeps; 1 before the first one. */
 int gr_pool_size(void);
 
-/** As gr_pool_reach(), just before a loop that runs in the returned number of threads or in one, because OpenMP ends
- *  the other threads. */
+/** As gr_pool_reach(). Call it just before a loop that runs in the returned number of threads, or in one: OpenMP ends
+ *  threads that a team does not use. */
 int gr_pool_team(int wanted);

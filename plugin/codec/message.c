@@ -25,7 +25,7 @@ static void *row_of(const struct message_job *job, int64_t row)
     return (char *)rows->data + row * rows->stride * gr_dtype_bytes(rows->dtype);
 }
 
-/* The number of a row that random bits depend on, which starts again behind the largest. */
+/* The number of a row that random bits depend on, which starts again at 0 after the largest. */
 static int64_t row_number(const struct message_job *job, int64_t row)
 {
     return (int64_t)((uint64_t)job->args->first + (uint64_t)row);

@@ -17,7 +17,7 @@ enum { TEXT = 80, CALL = TEXT + 40 };
 struct record {
     int32_t  rank;
     int32_t  count;
-    int32_t  item; /* one of the above, or the item that differs between the ranks of: */
+    int32_t  item; /* one of the above, or the item that differs between the ranks rank_of */
     int32_t  rank_of[2];
     uint32_t subject; /* CRC32C of the names */
     char     release[32];

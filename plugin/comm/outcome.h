@@ -1,7 +1,7 @@
 /* The outcome of a call that begins and ends, on which all ranks agree while its messages travel: the call of a rank
  * returns when no rank can refuse it any more. A blocking agreement, gr_comm_agree(), would wait in begin().
  *
- * In round k each rank sends what it knows to the rank 2^k places behind it, so after log2(n_ranks) rounds, rounded up,
+ * In round k each rank sends what it knows to the rank 2^k places after it, so after log2(n_ranks) rounds, rounded up,
  * every rank knows of every other (Hensgen, Finkel and Manber 1988). A message has the number of the call: a rank that
  * has skipped a call, or made one more, is detected before any of its rows are used.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +18,7 @@ struct gr_outcome {
     int64_t                   calls;         /* so far, also those refused for their state */
     int32_t                   rounds, round; /* rounds: 0 with one rank; round: those that are done */
     int                       is_open, was_refused;
-    struct gr_outcome_record *known;    /* what this rank knows; behind it: */
+    struct gr_outcome_record *known;    /* what this rank knows; after it in memory: */
     struct gr_outcome_record *in, *out; /* [rounds] */
     struct gr_request        *requests; /* [2 * rounds] receives, then sends */
 };

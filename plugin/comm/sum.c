@@ -32,7 +32,8 @@ static void add_i64(void *sum, const void *other, int64_t n)
     for (int64_t i = 0; i < n; i++) ((uint64_t *)sum)[i] += ((const uint64_t *)other)[i];
 }
 
-/* Send a part to a peer, and receive one from it, into the values or, to be added to them, into the scratch. */
+/* Send part `out` of the values to a peer, and receive part `in` from it, which replaces the values, or with `adds` is
+ * added to them. */
 static int32_t exchange_parts(const struct summing *s, int32_t peer, struct part out, struct part in, int adds,
                               graft_error *error)
 {

@@ -21,7 +21,7 @@ struct gr_features {
     const float *scale, *zero; /* [columns] of U8, else NULL */
 };
 
-/** Its arrays are borrowed from the host, or copies that the budget has. */
+/** A data set. Its arrays are borrowed from the host, or copies whose bytes the budget counts. */
 struct gr_dataset {
     graft_context     *context;
     struct gr_budget  *budget;

@@ -1,5 +1,5 @@
-/* Types of dense features: rows of the host's array as rows of floats, and checks. Values of two bytes are widened
- * without error; of one byte x, column j is scale[j] (x - zero[j]), rounded after each operation.
+/* Dense features of all types: converts rows of the host's array to floats, and checks values. Types of two bytes are
+ * widened exactly. A byte x in column j becomes scale[j] (x - zero[j]), rounded after each operation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/bfloat.h"

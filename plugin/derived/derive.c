@@ -1,4 +1,4 @@
-/* From the graph of the host to the graph of the model: made symmetric, put into an order, with self loops. Over ranks
+/* Derives the graph of the model from the host's: makes it symmetric, orders it, adds self-loops. Over ranks
  * each step works on the part of this rank, and what concerns other ranks is in dgraph/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"

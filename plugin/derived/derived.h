@@ -67,7 +67,7 @@ struct gr_derived {
     const struct gr_block *whole_of[GR_LAYERS_MAX], *step_of[GR_LAYERS_MAX];
 };
 
-/** Derive the graph of derived->data as derived->wish asks, with targets and reach. fini() is always due. Collective.
+/** Derive the graph of derived->data as derived->wish asks, with targets and reach. Always call fini(). Collective.
  */
 int32_t gr_derived_init(struct gr_derived *derived, graft_error *error);
 void    gr_derived_fini(struct gr_derived *derived);

@@ -1,4 +1,4 @@
-/* From global to local columns: the rows of a rank, split into edges from its own vertices and edges from the halo.
+/* Turns global into local columns, and splits the rows of a rank into edges from its own vertices and from the halo.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/sort.h"

@@ -45,7 +45,7 @@ static struct slice_record record_of(const graft_slice *slice)
     return r;
 }
 
-/* Whether the numbers of rank `p` and of rank `q`, the first rank with a number, are the same. */
+/* Check that rank `p` states the same number as rank `q`, the first rank that states one. */
 static int32_t compare_numbers(const char *what, int32_t q, int64_t of_q, int32_t p, int64_t of_p, graft_error *error)
 {
     if (of_p == of_q) return GRAFT_OK;
@@ -247,7 +247,7 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
 }
 
-/* With new values come no rows, but these pointers say who receives them. */
+/* Keep the row pointers of the slice: new values, which come without them, are sent to the owners of their rows. */
 static int32_t keep_slice_rows(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
     if (g->value_type == 0) return GRAFT_OK;

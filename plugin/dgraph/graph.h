@@ -45,7 +45,7 @@ struct gr_division {
     int32_t                is_given;         /* 1: the host passes the owners */
     char                   partition[512];   /* the method by which owners were found, and why */
     int32_t                compares;         /* parallel=auto compares ways to share columns; decided by rank 0 */
-    char                   shares_rows[128]; /* the reason if parallel=auto does not compare; else empty */
+    char                   shares_rows[128]; /* why parallel=auto compares no other ways; empty if it does */
     int32_t                n_choices;        /* of parallel=auto; 0: nothing was compared */
     struct gr_grid_choice *choices;          /* [n_choices] by columns, ascending */
     int64_t                n_linked;         /* vertices with neighbours, which are the rows of transposes */
@@ -112,8 +112,8 @@ int32_t gr_graph_slice_check(const graft_context *context, const graft_slice *sl
  *         ranks; ERR_PEER. */
 int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
-/** From the global columns of the owned rows to local columns: the place of an owned vertex, or the place in the halo
- *  of another. */
+/** A map from the global columns of the owned rows to local columns: the place of a vertex among the owned vertices, or
+ *  its place in the halo. */
 struct gr_column_map {
     int64_t  first; /* column v from first to end - 1 is owned, at place v - first */
     int64_t  end;

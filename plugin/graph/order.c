@@ -11,7 +11,7 @@
 struct order_work {
     const graft_csr *csr;
     int64_t          n;
-    int64_t         *by_degree; /* vertices by rising degree */
+    int64_t         *by_degree; /* vertices by ascending degree */
     int64_t         *label;
     int64_t         *count; /* [n + 1] */
     int64_t         *place;
@@ -47,7 +47,7 @@ static void reverse(int64_t *order, int64_t n)
     }
 }
 
-/* Append the neighbours of v that are not yet in the queue, by rising degree. \return the new end of the queue */
+/* Append the neighbours of v that are not yet in the queue, by ascending degree. \return the new end */
 static int64_t append_neighbours(struct order_work *w, int64_t v, int64_t *order, int64_t end)
 {
     const graft_csr *csr = w->csr;
@@ -120,7 +120,7 @@ static void by_community(struct order_work *w, int64_t *order)
     }
     reverse(w->by_degree, w->n);
     counting_sort(w, w->by_degree, w->label, order);
-    /* count[label] is now the end of the community; its size, falling, is the second key. */
+    /* count[label] is now the end of the community; its size, descending, is the second key. */
     for (int64_t v = 0; v < w->n; v++) {
         const int64_t label = w->label[v], begin = label > 0 ? w->count[label - 1] : 0;
 

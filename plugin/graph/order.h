@@ -19,7 +19,7 @@ extern const char *const gr_order_names[];
 /** Fill order[n]: order[i] is the vertex at place i. The matrix is square; the methods follow rows only, so it should
  *  be symmetric. `method` is
  *
- *      degree     by falling degree, so that the rows read most are adjacent
+ *      degree     by descending degree, so that the rows read most are adjacent
  *      rcm        reverse Cuthill-McKee (1969): breadth first, which gives a banded matrix
  *      community  by label propagation (Raghavan et al. 2007), larger communities first
  *

@@ -35,7 +35,7 @@ struct gr_halo_rows {
 };
 
 /** Make send lists and messages; layer l has at most width[l] columns of floats. Collective. `halo` must outlive
- *  it. On failure it may be in parts: the caller frees it with gr_halo_rows_fini().
+ *  `rows`. After a failure `rows` may be incomplete, and the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
                           const int64_t *width, int32_t layers, struct gr_halo_rows *rows, graft_error *error);

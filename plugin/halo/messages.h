@@ -53,7 +53,7 @@ struct gr_exchange_args {
 struct gr_send_stats {
     int64_t rows, bytes;    /* without the frames of messages */
     int64_t raw, raw_bytes; /* rows sent again unquantized, because a row of their message has no code */
-    int64_t sampled_rows;   /* rows whose error was measured, and the sums of: */
+    int64_t sampled_rows;   /* rows whose error was measured; the sums over these rows follow */
     double  nmse, expected;
 };
 

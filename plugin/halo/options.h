@@ -24,7 +24,7 @@
 
 /** How the rows of one direction are encoded. */
 struct gr_halo_codec {
-    int32_t bits;     /* of an element, 32 to 1; the most of an adaptive codec */
+    int32_t bits;     /* of an element, 32 to 1; of an adaptive codec the largest number */
     int32_t adaptive; /* 2, 4 or 8 bits, chosen for each row */
     int32_t code;     /* GRAFT_CODEC_..., or 0: chosen by the bits and the width of the rows */
 };

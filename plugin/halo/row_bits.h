@@ -53,6 +53,6 @@ void gr_halo_row_bits_undo_epoch(struct gr_row_bits *bits, const int64_t rows[GR
 void gr_halo_row_bits_weigh(struct gr_row_bits *bits, const graft_csr *matrix, int has_values, graft_dtype dtype,
                             const void *row_scale);
 
-/** The same if each row of `part` is a mean of the rows of all its neighbours; or, with part NULL, if rows are added
- *  with weight 1. */
+/** Compute the weights of received rows for sums in which each row of `part` is a mean over all its neighbours; or,
+ *  with part NULL, in which rows are added with weight 1. */
 void gr_halo_row_bits_weigh_mean(struct gr_row_bits *bits, const struct gr_part *part, const int64_t rows[GR_SIDES]);

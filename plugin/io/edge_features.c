@@ -43,7 +43,7 @@ static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
     return begin + gr_sorted_index_32((const int32_t *)graph->col_idx + begin, graph->row_ptr[row + 1] - begin, column);
 }
 
-/* From the last edge to the first, so that the first of repeated edges stays. */
+/* Edges are visited from the last to the first, so that the first of repeated edges stays. */
 static int32_t fill_features(struct file_rows *rows, const struct gr_coo *edges, const struct gr_csr *graph, float *to,
                              graft_error *error)
 {

@@ -49,7 +49,7 @@ int32_t gr_io_reading_before(const struct gr_reading *reading, int64_t mine, int
     return GRAFT_OK;
 }
 
-/* The size of a vertex slice is measured in blocks of vertices, at most this many for each rank. */
+/* Slices begin and end at the boundaries of blocks of vertices. There are at most this many blocks for each rank. */
 enum { BLOCKS_PER_RANK = 1024 };
 
 /* Give each rank the blocks whose middle lies in its equal share of the sum. */

@@ -1,5 +1,5 @@
-/* Reading of a data set by all ranks: each rank reads one range of the edges, which are then sent to the rank whose
- * slice has their row; of the other parts it reads the rows of its slice.
+/* All ranks read a data set together: each rank reads one range of the edges, and sends each edge to the rank whose
+ * slice has its row. From the other files a rank reads the rows of its slice.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -53,7 +53,7 @@ int32_t gr_io_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64
 }
 
 struct scan {
-    char       *text, *at, *end; /* `end` is one behind the last byte, and can be written to */
+    char       *text, *at, *end; /* `end` is one past the last byte, and can be written to */
     const char *shown;
     const char *not_canonical; /* the first byte that differs from canonical JSON, or NULL */
 };
@@ -137,7 +137,8 @@ static char *put_code(char *to, int32_t code)
     return to;
 }
 
-/* \uXXXX, or two of them for a code point beyond 16 bits; -1: neither. A text cannot have a 0. */
+/* Read \uXXXX, or two of them for a code point above 0xFFFF. \return the code point; -1: neither, or a 0, which a text
+ * cannot contain. */
 static int32_t take_code(struct scan *s)
 {
     const int32_t high = hex_of(s, s->at);
@@ -161,7 +162,7 @@ static int is_canonical_escape(const char *digits, int32_t code)
     return code < ' ' && strchr("\b\f\n\r\t", code) == NULL;
 }
 
-/* Behind a backslash. Returns the new end of the text, or NULL. */
+/* Read an escape after its backslash. Returns the new end of the text, or NULL. */
 static char *take_escape(struct scan *s, char *to)
 {
     static const char letters[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";

@@ -10,7 +10,7 @@
 
 enum { GUARD = 4096, PATTERN = 0xB7, AREAS = 3 };
 
-/* One array of the host, and its copy behind a guard zone. */
+/* One array of the host, and its copy between two guard zones. */
 struct area {
     const char *name;
     char       *host, *block; /* NULL: the product has no such array */
@@ -104,7 +104,7 @@ done:
     return rc;
 }
 
-/* The first byte of a range that has another value, or NULL. */
+/* The first byte of a range that differs from PATTERN, or NULL. */
 static const char *find_written(const char *at, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i++)

@@ -53,15 +53,15 @@ struct gr_local_mesh {
     int32_t           *node_of; /* [n_rows] */
     int32_t           *row_of;  /* [n] their first rows */
     int64_t           *id;      /* [n] */
-    int                rises;   /* ids rise with the numbers of nodes */
+    int                rises;   /* ids ascend with the indices of nodes */
     struct gr_id_table table;
 
     int64_t *row_ptr; /* [n + 1] edges by target, then by the id of their source */
     int32_t *source;  /* [row_ptr[n]] */
 };
 
-/** Nodes that other ranks have too: for k from start[q] to start[q + 1] - 1, node[k] of this rank is node place[k] of
- *  rank q; places rise. Rank q has the same pairs. */
+/** Nodes that this rank shares with others. For k from start[q] to start[q + 1] - 1, node[k] of this rank is node
+ *  place[k] of rank q. The places ascend. Rank q has the same pairs. */
 struct gr_meeting {
     int64_t *start;   /* [n_ranks + 1] */
     int32_t *node;    /* [start[n_ranks]] */

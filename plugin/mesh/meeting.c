@@ -11,7 +11,7 @@
 #define EXTENT_SHARE 1e-6
 #define ROUNDING 2.4e-7
 
-/* The record of a rank that all ranks know. */
+/* What all ranks know of each rank: its arguments, and the box around its nodes. */
 struct rank_record {
     int32_t kind, dim;
     int32_t has_rows, has_owners;             /* the other fields say nothing on a rank without rows, cells or edges */

@@ -32,9 +32,9 @@ struct gr_mesh_copies {
 struct gr_mesh_edges {
     int64_t *row_ptr;  /* [n_nodes + 1] */
     int32_t *source;   /* [n_edges] */
-    int32_t *target;   /* [n_edges] rises */
+    int32_t *target;   /* [n_edges] ascending */
     int32_t *out_ptr;  /* [n_sources + 1] edges by source */
-    int32_t *out_edge; /* [n_edges] numbers of edges, rising for each source */
+    int32_t *out_edge; /* [n_edges] indices of edges, ascending for each source */
     int32_t *ranks;    /* [n_edges] number of ranks that have each edge; NULL: one */
 };
 

@@ -10,7 +10,7 @@
 /** The values summed at the targets of edges, see graft_network.h. */
 struct gr_mgn_sums {
     enum gr_mgn_sum sum;
-    const int32_t  *target; /* [n] rises */
+    const int32_t  *target; /* [n] ascending */
     const int32_t  *ranks;  /* [n] number of ranks that have each edge, whose weight is 1 / ranks; NULL: one */
 };
 

@@ -6,8 +6,8 @@
 #include "model/block.h"
 #include "model/model.h"
 
-/** The forward pass of a layer has two steps: first the arrays that the backward pass needs beside input and Z, then Z
- *  with its bias. */
+/** The forward pass of a layer has two steps. The first computes the arrays that the backward pass needs besides input
+ *  and Z; the second computes Z with its bias. */
 enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
 
 /** How long the contents of an array are needed. */
@@ -73,7 +73,7 @@ struct gr_capacity {
     int64_t rows;          /* destinations of a layer */
     int64_t seen;          /* columns of the edges: sources and halo */
     int     predicts;      /* no pass goes backward */
-    int     reads_history; /* blocks of batches have rows of earlier batches behind their own */
+    int     reads_history; /* blocks of batches have rows of earlier batches after their own */
     int64_t edges;         /* for attention */
     int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the winners */
     int64_t gradient_rows; /* rows of a step that have gradients */

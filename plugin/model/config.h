@@ -21,7 +21,7 @@ struct gr_live_config {
 /** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
 enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
 
-/** Attention; 0 for kinds that do not attend, except `heads`. */
+/** Settings of attention. All except `heads` are 0 for kinds of models without attention. */
 struct gr_attention_config {
     int64_t heads;
     int64_t edge_features; /* of each edge, in the scores; 0: none */

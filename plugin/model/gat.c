@@ -174,7 +174,7 @@ static struct gr_edge_some rows_without(const struct pass *pass, enum gr_row_kin
     return (struct gr_edge_some){ .kind = pass->block->kind, .bits = (uint8_t)kind, .others = 1 };
 }
 
-/* End a phase that gathers this number of rows of all heads for each edge, beside its alphas or scores. */
+/* End a phase that gathers this number of rows of all heads for each edge, besides its alphas or scores. */
 static void end_attention(struct gr_run *run, const struct pass *pass, double begin, int gathered, double flops)
 {
     const double columns = gathered * (double)pass->wide + 3 * (double)pass->gat.heads;
@@ -209,7 +209,7 @@ static void attend_rows(void *arg, int64_t row, int64_t row_end)
     if (pass->drops) pass->loops->drop(&pass->gat, row, row_end);
 }
 
-/* From the gradient by the factors of the rows of neighbours to the gradient by the scores before LeakyReLU. */
+/* Turn alpha_gradient from the gradient of the factors of neighbours' rows into that of the scores before LeakyReLU. */
 static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass            *pass = arg;
@@ -266,7 +266,7 @@ static int32_t project(struct gr_run *run, struct gr_activations *a, struct gr_o
     return gr_model_product_rows(run, x, a->layer->neigh, 0, &rows, error);
 }
 
-/* From the scratch memory, the gradient of Z, to the gradients of H W and of the bias. */
+/* Compute the gradients of H W and of the bias from the gradient of Z, which is in the scratch memory. */
 static void project_backward(struct gr_run *run, const struct gr_activations *a)
 {
     struct gr_rows_backward pass;
@@ -320,15 +320,15 @@ static int32_t gat_forward(struct gr_run *run, struct gr_activations *a, struct 
     return GRAFT_OK;
 }
 
-/* From g, the gradient of the sums of each head, to the gradients of the scores of some edges before LeakyReLU. */
+/* Compute the gradients of the scores of some edges before LeakyReLU from g, the gradient of the sums of each head. */
 static void edge_gradients(const struct pass *pass, const graft_dense *g, struct gr_edge_some some)
 {
     gr_edge_sddmm(pass->gat.csr, g, &pass->z, &pass->alpha_gradient, &some, gr_run_team(pass->run));
     over_edges(pass, some, attend_rows_backward);
 }
 
-/* From both to the gradient of Z, gat.to, of n vertices from `first` on, which are some rows of the transpose. Through
- * the scores, vertices of other ranks have gradient 0 as targets. */
+/* Compute gat.to, the gradient of Z, of n vertices from `first` on, which are some rows of the transpose, from the
+ * gradients of sums and scores. As targets, vertices of other ranks have gradient 0 through the scores. */
 static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *map, const graft_dense *g,
                              int64_t first, int64_t n, struct gr_edge_some some)
 {
@@ -389,7 +389,7 @@ static void vector_gradients(const struct pass *pass, const struct gr_layer *lay
     gr_nn_rows_sum_chunks(sums + GR_TARGET * pass->wide, width, n, pass->wide, layer->target->gradient);
 }
 
-/* From g, the gradient of the sums of each head, to the gradients of Z, in the scratch memory, and of the vectors. Over
+/* Compute the gradients of Z, in the scratch memory, and of the vectors from g, the gradient of each head's sums. Over
  * ranks, the gradients of the halo are computed first, and travel to their owners during the other computation. */
 static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const struct pass *pass,
                                   const graft_dense *g, double begin, graft_error *error)

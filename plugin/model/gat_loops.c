@@ -37,7 +37,7 @@ static void vertex_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
     }
 }
 
-/* The sum of scores of head h in entry e, whose column has these scores as a source. */
+/* The score of head h in entry e before LeakyReLU: the sum of the scores of its target, its source and its edge. */
 INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, const float *source, int64_t h,
                       const int64_t heads, const int has_edges)
 {

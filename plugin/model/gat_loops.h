@@ -44,19 +44,19 @@ struct gr_gat_loops {
     gr_gat_loop *vertex_scores;
     /** alpha = LeakyReLU(both scores + edge . edge_factor) for the entries of some rows. */
     gr_gat_loop *entry_scores;
-    /** alpha_gradient, from the gradient by the result of LeakyReLU to the gradient by the sum. */
+    /** alpha_gradient: through LeakyReLU, the gradient with respect to its result becomes that of its argument. */
     gr_gat_loop *entry_gradients;
     /** dropped = dropout(alpha): head h of entry (v, u) uses draw number h of this edge. */
     gr_gat_loop *drop;
-    /** alpha_gradient, from the gradient by alpha after dropout to the gradient by alpha. */
+    /** alpha_gradient: through dropout, the gradient with respect to `dropped` becomes that of alpha. */
     gr_gat_loop *drop_gradients;
-    /** to += the gradients by both scores of a vertex times the vectors. */
+    /** to += the gradients with respect to both scores of a vertex, times the vectors. */
     gr_gat_loop *add_score_gradients;
     /** to[v] = the mean over heads of from[v]. */
     gr_gat_loop *average;
-    /** to: each head's share of `from`, the gradient by the mean. */
+    /** to: each head's share of `from`, the gradient with respect to the mean. */
     gr_gat_loop *average_gradients;
-    /** sum[GR_ENDS x heads * columns] = sums over some vertices of the gradients by the scores times Z. */
+    /** sum[GR_ENDS x heads * columns] = sums over some vertices of (gradient with respect to the score) times Z. */
     gr_gat_sum  *vector_gradients;
     /** sum[edge_features x heads] = sums over the entries of some rows of edge times alpha_gradient. */
     gr_gat_sum  *edge_gradients;

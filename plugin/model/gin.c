@@ -40,7 +40,7 @@ static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activ
                              .bits = a->own[INNER_BITS] };
 }
 
-/* INNER = X W_1 + A X W_1, and the pass over its rows. */
+/* INNER = ReLU(X W_1 + A X W_1 + b_1); the epilogue `rows` adds the bias and applies ReLU. */
 static int32_t forward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x,
                                    struct gr_rows *rows, graft_error *error)
 {
@@ -87,7 +87,7 @@ static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations 
     return gr_model_aggregate(run, &sum, error);
 }
 
-/* From run->space.scratch, the gradient of INNER before its bias. The contents of g are no longer needed. */
+/* The backward pass from run->space.scratch, the gradient of INNER before its bias. Overwrites g. */
 static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                         float *dx, graft_error *error)
 {

@@ -16,20 +16,20 @@ struct gr_model_kind {
     int self_loops;    /* option self_loops=auto adds them */
     int propagates;    /* option propagation adds layers without weights; only they gather from neighbours */
     int teleports;     /* each layer without weights reads the output of the last layer with weights, too */
-    int own_rows;      /* the rows of the destinations are an operand too, beside the rows of all sources */
+    int own_rows;      /* the rows of the destinations are an operand too, besides the rows of all sources */
     int wide_gradient; /* the gradient of a layer's output needs space for as many rows as the layer's input has */
     int gathers_late;  /* a layer that transforms first gathers in GR_STEP_Z; else all gathers are in GR_STEP_BEGIN */
 
     /** Set a->own_count, the elements of the arrays of the kind, which are 0 before; and a->count of `gathered` with
      *  gr_model_layer_count_gathered(). NULL: there are none. */
     void (*count)(const struct gr_run *run, struct gr_activations *a, const struct gr_capacity *capacity);
-    /** GR_STEP_BEGIN: from x to the arrays that the backward pass needs beside x and Z. NULL: there are none. */
+    /** GR_STEP_BEGIN: compute from x the arrays that the backward pass needs besides x and Z. NULL: there are none. */
     int32_t (*begin)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error);
-    /** GR_STEP_Z: from x and the result of begin() to a->z, and through the pass over rows that follows. */
+    /** GR_STEP_Z: compute a->z from x and the results of begin(), and run the pass over rows that follows. */
     int32_t (*forward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
                        graft_error *error);
-    /** From g, the gradient of Z, which may be overwritten, to the gradients of the weights and, unless NULL, to dx of
-     *  x. */
+    /** Compute the gradients of the weights and, unless dx is NULL, dx of x from g, the gradient of Z, which may be
+     *  overwritten. */
     int32_t (*backward)(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g, float *dx,
                         graft_error *error);
 };

@@ -29,7 +29,7 @@ struct gr_epilogue {
     int            is_done; /* set by a product that has called some() for all its rows */
 };
 
-/** The operand of a sum over neighbours: the rows of the layer in this pass; labels that are input beside features; or
+/** The operand of a sum over neighbours: the rows of the layer in this pass; labels that are input besides features; or
  *  constant features, whose sum is computed once, exactly, and cached until update(). */
 enum gr_sum_kind { GR_SUM_ROWS, GR_SUM_LABELS, GR_SUM_CONSTANT };
 

@@ -274,7 +274,7 @@ int32_t gr_model_workers_sync_for(struct gr_run *run, struct gr_extent read, str
     return w->status == GRAFT_OK ? GRAFT_OK : gr_fail(error, w->status, "%s", w->error.message);
 }
 
-/* The array that a pass over rows writes beside the result of the product, or NULL. */
+/* The array that a pass over rows writes besides the result of the product, or NULL. */
 static const float *beside_of(const struct gr_work *work)
 {
     return work->epilogue.some == gr_nn_rows_forward_part ? work->arg.rows.h : NULL;

@@ -94,8 +94,8 @@ struct gr_workers {
     struct gr_worker_report  report;
 
     _Atomic int64_t
-           *left[2 * GR_LAYERS_MAX];    /* of backward passes over rows, several of which may be recorded: behind */
-    double *partial[2 * GR_LAYERS_MAX]; /* a layer, and from n_layers on inside it */
+           *left[2 * GR_LAYERS_MAX];    /* of several recorded backward passes over rows: element l after layer l, */
+    double *partial[2 * GR_LAYERS_MAX]; /* element n_layers + l inside of it */
 
     int                 recording; /* a pass records its products now */
     int                 n_work, n_tasks;

@@ -78,7 +78,7 @@ int32_t gr_network_check_input(const graft_network *n, const graft_field *input,
     return n->checks.refuses_nonfinite ? gr_network_check_finite(n, input, "the input", 0, error) : GRAFT_OK;
 }
 
-/* From outputs of the network to values in units of the data, in place of the inputs. */
+/* Convert outputs of the network to values in units of the data, which replace the inputs. */
 static void finish_values(graft_network *n)
 {
     const struct gr_statistics *s = &n->statistics[GR_STATISTICS_OUTPUT];

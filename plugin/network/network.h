@@ -65,7 +65,7 @@ struct gr_network_use {
 
 struct gr_network_checks {
     int refuses_nonfinite; /* rows that are sent must be finite */
-    int compares;          /* copies of shared nodes, at every call (option check=full) */
+    int compares;          /* every call compares copies of shared nodes (option check=full) */
 };
 
 struct gr_network_progress {

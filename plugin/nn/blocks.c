@@ -135,7 +135,7 @@ struct gr_nn_matrix gr_nn_first_gradient(const struct gr_nn_blocks *b, const str
     return columns_of(b, matrix_of(b, &alone, 0, gradient), column, in);
 }
 
-/* From u, the gradient of the result, to the gradient of the last product with its bias. */
+/* Turn u from the gradient of the result into the gradient of the last product with its bias. */
 static void pass_end_back(struct gr_nn_blocks *b, int thread, const struct gr_mlp *mlp, int64_t n, void *u,
                           void *gradient)
 {

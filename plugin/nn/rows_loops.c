@@ -158,7 +158,7 @@ static void activate_row_backward(const struct gr_rows *r, float *g, const uint8
     }
 }
 
-/* From h = scale ELU(z), where the element was kept. */
+/* The gradient through ELU, computed from h = scale ELU(z), where the element was kept. */
 static void elu_row_backward(const struct gr_rows *r, const float *h, float *g)
 {
     const float scale = (float)gr_dropout_scale(last_threshold(r));

@@ -34,7 +34,7 @@ struct gr_push {
     int64_t            batch; /* in which they are sent */
     int                is_sent, in_flight;
     int64_t           *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
-    int32_t           *row;             /* [rows sent] of the sources of the block */
+    int32_t           *row;             /* [rows sent] index of each row among the sources of the block */
     int32_t           *vertex;          /* [rows received] of the halo */
 };
 
@@ -49,7 +49,7 @@ struct gr_fetch {
     int64_t *vertex;          /* [count] of the halo, ascending */
     int32_t *place;           /* [count] among the vertices of their owners */
     int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
-    int32_t *row;             /* [rows sent] of the sources of the block */
+    int32_t *row;             /* [rows sent] index of each row among the sources of the block */
 };
 
 /** With hec.miss=fetch_keep, the rows that the last batch fetched, until the next batch stores them, so that a repeated
@@ -69,7 +69,7 @@ struct gr_cached_layer {
     int64_t              *last_sent; /* [links] the batch that sent each row to a rank, in the order of to_rank */
 
     /* Of the present batch: */
-    int64_t        n_rows; /* cached rows that its block reads, and: */
+    int64_t        n_rows; /* number of cached rows that its block reads */
     const int32_t *row;    /* [n_rows] of the cache */
     graft_matrix  *halo;   /* [n_dst x n_rows] edges from cached rows, for sums; NULL: none */
     float         *rows;   /* [n_rows and fetched rows x width] space for these rows, for sums */
@@ -135,7 +135,7 @@ struct gr_cached {
     struct gr_budget       *budget;
     graft_context          *context;
     struct gr_comm         *comm;  /* NULL in one process, as the next two */
-    const graft_csr        *graph; /* [owned x owned and halo] whose rows have the degrees */
+    const graft_csr        *graph; /* [owned x (owned + halo)]; the lengths of its rows are the degrees */
     const struct gr_links  *links;
     struct gr_cache_life    life;
     int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */

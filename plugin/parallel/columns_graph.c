@@ -147,7 +147,8 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-/* Elements of the winners of layer l of a model with extrema. The first layer sends no gradient back. */
+/* The size of the array of winners, the neighbours with the extrema, of layer l. The first layer sends no gradient
+ * back, and needs none. */
 static int64_t count_winners(const struct gr_ranks *r, int32_t l)
 {
     if (!r->wish.trains || gr_parallel_config(r)->extremum == 0 || l == 0) return 0;

@@ -19,7 +19,7 @@ struct gr_edge_block {
 /** The blocks of one matrix. The first levels of the rows of a block are a block too. */
 struct gr_edge_set {
     int32_t  levels;        /* of its rows */
-    int32_t  first, n_held; /* the ranks whose blocks are held */
+    int32_t  first, n_held; /* the ranks whose blocks this rank stores */
     int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank of any group */
     int32_t *count, *column;
     float   *values;
@@ -31,7 +31,7 @@ struct gr_edge_sets {
     struct gr_edge_set back[GR_LAYERS_MAX]; /* the transpose of the rows that a layer computes in a step */
 };
 
-/** Make the block of this rank, and with `transposed` the block of the transpose. Collective. fini() is always due.
+/** Make the block of this rank, and with `transposed` the block of the transpose. Collective. Always call fini().
  *  \param[in] halo  Of the group, for extrema, which have no transpose; NULL: edges from other groups are left out.
  *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
@@ -46,7 +46,7 @@ int32_t gr_parallel_edge_sets_mask(const struct gr_budget *budget, struct gr_com
                                    int32_t layer, int32_t prefix, struct gr_edge_sets *sets, graft_error *error);
 void    gr_parallel_edge_sets_fini(const graft_context *context, struct gr_edge_sets *sets);
 
-/** Held bytes. */
+/** Bytes of the blocks that are stored on this rank. */
 int64_t gr_parallel_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid);
 
 /** Entries of a rank in its first `prefix` levels. */

@@ -26,9 +26,9 @@ struct gr_grid {
     struct gr_made_part   made; /* the edges from other groups: their owners are the ranks of this column */
 };
 
-/** Find the linked rows of all ranks. Collective. gr_parallel_grid_fini() is always due.
+/** Find the rows of all ranks that have neighbours (linked.h). Collective. Always call gr_parallel_grid_fini().
  *  \param[in] part   All rows of this rank.
- *  \param[in] reach  [n_levels + 1] of this rank, from 0 to the number of its rows.
+ *  \param[in] reach  [n_levels + 1] rows of this rank in the first levels: from 0 to all its rows.
  *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (a group has more than INT32_MAX vertices): the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,

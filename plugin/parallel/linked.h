@@ -9,11 +9,11 @@
 /** A vertex is linked if it has an edge from or to another vertex, else lone. */
 struct gr_linked_rows {
     int64_t  n, n_lone;
-    int32_t *row, *lone; /* [n] and [n_lone], ascending; NULL: no rank has lone rows */
+    int32_t *row, *lone; /* [n] linked and [n_lone] lone rows, ascending; NULL: no rank has lone rows */
 };
 
-/** Find the linked rows of a part with all rows. Collective. gr_parallel_linked_rows_fini() is always due. \return OK;
- *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Find the linked rows of a part with all rows. Collective. Always call gr_parallel_linked_rows_fini().
+ *  \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_parallel_linked_rows_init(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_part *part,
                                      struct gr_linked_rows *rows, graft_error *error);
 void    gr_parallel_linked_rows_fini(const graft_context *context, struct gr_linked_rows *rows);
@@ -34,7 +34,7 @@ struct gr_linked_part {
     int64_t             borrowed; /* of the budget */
 };
 
-/** Collective. gr_parallel_linked_part_fini() is always due. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Collective. Always call gr_parallel_linked_part_fini(). \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_parallel_linked_part_init(struct gr_budget *budget, struct gr_comm *comm, const struct gr_linked_rows *rows,
                                      const struct gr_part *part, struct gr_linked_part *linked, graft_error *error);
 void    gr_parallel_linked_part_fini(struct gr_budget *budget, struct gr_linked_part *linked);

@@ -44,7 +44,7 @@ struct gr_traffic {
     struct gr_sent           *sent;   /* [n_layers x GR_DIRECTIONS], and one for features that are aggregated once */
     struct gr_send_stats     *pairs;  /* [n_layers x GR_DIRECTIONS x n_ranks] from this rank to each other in the last
                                        * step; quantization errors: since the trainer was made */
-    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks]; NULL: columns are not shared */
+    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks]; NULL: ranks share no columns */
     int64_t oldest[GR_DIRECTIONS * GR_LAYERS_MAX]; /* gr_history.oldest of messages that were replaced */
 };
 
@@ -113,7 +113,7 @@ static inline const struct gr_config *gr_parallel_config(const struct gr_ranks *
 
 /* -- ranks.c: creation, and the functions of a step that all strategies have --------------------------------------- */
 
-/** Not collective. gr_parallel_fini() is always due. \return OK; ERR_NOMEM. */
+/** Not collective. Always call gr_parallel_fini(). \return OK; ERR_NOMEM. */
 int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, const struct gr_strategy_wish *wish,
                          graft_error *error);
 void    gr_parallel_fini(struct gr_ranks *r);
@@ -136,7 +136,7 @@ void    gr_parallel_poll(void *strategy);
 
 /* -- plans.c ------------------------------------------------------------------------------------------------------- */
 
-/** Columns of the labels that layer l sums beside its input. */
+/** Columns of the labels that layer l sums in addition to its input. */
 int64_t gr_parallel_plans_label_columns(const struct gr_ranks *r, int32_t layer);
 /** All columns of the widest sum. */
 int64_t gr_parallel_plans_widest_sum(const struct gr_ranks *r);
@@ -159,8 +159,8 @@ void    gr_parallel_charge(struct gr_ranks *r);
 /** History and widths of a layer and direction in a step; NULL if no option asks for them. */
 struct gr_halo_layer        *gr_parallel_plans_layer(const struct gr_ranks *r, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_parallel_plans_layers(const struct gr_ranks *r, int32_t layer);
-/** The number of exchanges in a step: of boundary rows, layer by layer in each direction, then of transposes likewise;
- *  and the data that exchange i keeps, or NULL. */
+/** The number of exchanges in a step: of boundary rows, layer by layer in each direction, then of transposes in the
+ *  same order. And the data that are stored for exchange i, or NULL. */
 int32_t                      gr_parallel_plans_count_exchanges(const struct gr_ranks *r);
 struct gr_halo_layer        *gr_parallel_plans_exchange(const struct gr_ranks *r, int32_t i);
 /** List the layers of all plans, halo rows and transposes, [GR_LAYERS_MAX + 3]. \return Their number. */

@@ -22,7 +22,7 @@ struct gr_strategy_row {
  *  \return OK; ERR_NOMEM; ERR_OPTION: the same on all ranks; ERR_PEER. */
 int32_t gr_parallel_choose(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error);
 
-/** The bytes of a rank, the most of all ranks: in each variant of the strategy; with recompute as set, or (1) yes. */
+/** The largest bytes of any rank, for each variant of the strategy, with option recompute as it is set or (1) yes. */
 struct gr_rank_bytes {
     double most[2][2];
     int    fits[2]; /* with recompute as set */

@@ -78,7 +78,7 @@ struct gr_blocks {
 };
 
 /** Take the channel of `comm`. Not collective, but all ranks call it in the same order, even after a failure of one of
- *  them. gr_parallel_blocks_fini() is always due. */
+ *  them. Always call gr_parallel_blocks_fini(). */
 void gr_parallel_blocks_init(graft_context *context, struct gr_comm *comm, const struct gr_grid *grid, int64_t beyond,
                              struct gr_blocks *blocks);
 void gr_parallel_blocks_fini(struct gr_blocks *blocks);

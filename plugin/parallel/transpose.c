@@ -1,4 +1,4 @@
-/* From rows to slices of columns, and back.
+/* Turns rows into slices of columns, and back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/transpose.h"
 

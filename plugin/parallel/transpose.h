@@ -61,7 +61,7 @@ struct gr_transposed {
 };
 
 /** Not collective, but all ranks call it in the same order, even after a failure of one of them.
- *  gr_parallel_transpose_fini() is always due.
+ *  Always call gr_parallel_transpose_fini().
  *  \param[in] rows  Of the slices of the input, at least the rows of the group, and of the result.
  *  \return OK; ERR_NOMEM. */
 int32_t gr_parallel_transpose_init(const graft_context *context, struct gr_comm *comm, const struct gr_grid *grid,

@@ -68,7 +68,7 @@ static int64_t largest_of(int64_t a, int64_t b)
 /* The sizes of blocks. A row with more edges than the limit is a separate block. */
 struct sizes {
     int64_t limit;                /* of the sum of rows and edges; no block has more sources */
-    int64_t rows, edges, sources; /* the most of any block */
+    int64_t rows, edges, sources; /* the largest numbers in any block */
 };
 
 static int64_t end_of_block(const struct gr_setup *s, int64_t limit, int32_t l, int64_t begin)
@@ -242,7 +242,7 @@ static void give_outputs(struct pass *p, const struct gr_block *block, int64_t b
     const graft_dense x = gr_dense_view(from->x, GRAFT_F32, whole_block(s, k)->n_dst, width, width);
     const graft_dense rows = gr_dense_view(p->rows[k], GRAFT_F32, block->n_src, width, width);
 
-    a->z = (float *)(uintptr_t)from->x + begin * width; /* of the same rows; for the teleport of appnp */
+    a->z = (float *)(uintptr_t)from->x + begin * width; /* the same rows of layer k, for the teleport of appnp */
     a->output = a->z;
     if (block->a == NULL) return;
     gr_edge_gather_rows(&x, &index, &rows, s->run.threads);

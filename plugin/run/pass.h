@@ -23,8 +23,8 @@ int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_bl
 /** Only layer l, of an evaluation over this block. The caller has put the outputs that the layer reads into the layers
  *  below, or the features of the block into run->input. */
 int32_t      gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error);
-/** From the gradient of the logits in run->space.gradient[0], [n_dst of the last layer x classes], to the gradients of
- *  all parameters. After a forward pass of training over the same blocks. */
+/** Compute the gradients of all parameters from run->space.gradient[0], the gradient of the logits [n_dst of the last
+ *  layer x classes], after a forward pass of training over the same blocks. */
 int32_t      gr_run_backward(struct gr_run *run, graft_error *error);
 /** One step up to the gradients: forward, loss and backward. \param[out] loss The part of this rank. */
 int32_t      gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error);
@@ -49,7 +49,7 @@ int32_t gr_run_batch_norm_forward(struct gr_run *run, const struct gr_activation
                                   graft_error *error);
 /** Use the running statistics instead, for evaluation. */
 void    gr_run_batch_norm_take_running(const struct gr_activations *a);
-/** After gr_nn_rows_backward_end(), through the pass and the statistics to the gradient of Z. Collective. */
+/** Turn the gradient of norm(Z), left by gr_nn_rows_backward_end(), into the gradient of Z. Collective. */
 int32_t gr_run_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
 
 /** Fill `joined` of the layer that reads all hidden layers, of which config.hidden.jumping is not NONE. */

@@ -11,7 +11,7 @@ int32_t gr_setup_tell_failure(struct gr_setup *s, int32_t rc, graft_error *error
     return rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED ? rc : gr_comm_fail(s->data.over->comm, error);
 }
 
-/* Compare the data that must be equal for ranks to train one model, beside the options. */
+/* Compare the data that must be equal for ranks to train one model, besides the options. */
 static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
     static const char *const names[] = { "the number of features", "the number of classes", "the loss",

@@ -41,7 +41,7 @@ struct gr_setup {
     struct gr_model              model;
     struct gr_run                run;
     struct gr_strategy          *strategy; /* of evaluations, and of steps of all vertices */
-    int                          by_rows;  /* for a given model: the pass may be, and later is, in blocks of rows */
+    int                          by_rows;  /* with `given`: the pass may run (once decided: runs) in blocks of rows */
     int widens_rows; /* rows of another type become floats when they are read; options that decide it may change
                       * later */
 };
@@ -69,7 +69,7 @@ static inline void gr_setup_follow_options(struct gr_setup *setup)
 int32_t gr_setup_forward(struct gr_setup *setup, graft_error *error);
 /** Check that outputs have the right shapes, and suit the model: no classes if it learns float targets. */
 int32_t gr_setup_check_outputs(const struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
-/** From the logits of the last forward pass to the outputs. Collective. */
+/** Compute the outputs from the logits of the last forward pass. Collective. */
 int32_t gr_setup_give(struct gr_setup *setup, const struct gr_outputs *outputs, graft_error *error);
 
 /* -- arrays of the host that change ------------------------------------------------------------------------------- */

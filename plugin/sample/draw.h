@@ -18,7 +18,7 @@ struct gr_draw_rule {
     enum gr_sample_weights weights;
     int                    replace;
     gr_draw_rows_fn        draw_rows; /* for all rows of a small fanout, or NULL */
-    const int64_t         *degree;    /* of the columns without a row here; NULL: 0 */
+    const int64_t         *degree;    /* of the columns that have no row on this rank; NULL: all 0 */
     const int64_t         *name;      /* global vertex of each row, which keys its random draws; NULL: the row */
     /* What to add to each entry, for the entries of each row in another order, in which they are drawn; or NULL. */
     const int32_t         *shift;

@@ -68,7 +68,7 @@ int64_t gr_sample_batch_bytes(const struct gr_batch *batch);
 /** Edges of all blocks. */
 int64_t gr_sample_batch_edges(const struct gr_batch *batch);
 
-/** The work space for making a batch, beside the memory of the batch. */
+/** The work space for making a batch, besides the memory of the batch. */
 struct gr_sample_work {
     struct gr_numbering   numbering;
     struct gr_draw_space *space; /* [threads] */
@@ -107,7 +107,7 @@ struct gr_sampler_source {
     int              by_parts;   /* their seeds are in the order of option sampler */
 
     const graft_sampler       *like;      /* of the same graph and options, whose partition may be copied; or NULL */
-    const struct gr_extension *extension; /* NULL: none. With it next() is collective, and makes one batch */
+    const struct gr_extension *extension; /* NULL: none. Otherwise next() is collective, and makes single batches */
 };
 /** As graft_sample_api.create() and the other functions; `graph` stays the caller's. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,

@@ -24,13 +24,13 @@ struct list_values {
 struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
-    struct amount  *asked, *asking; /* [n_ranks] asked by this rank of each rank, and the other way */
-    int64_t        *asked_start;    /* [n_ranks + 1] the entries asked of each rank, and: */
-    int64_t        *asking_start;   /* [n_ranks + 1] asked by each rank */
+    struct amount  *asked, *asking; /* [n_ranks] what this rank asks of each rank, and each rank of this one */
+    int64_t        *asked_start;    /* [n_ranks + 1] offsets of the entries asked of each rank */
+    int64_t        *asking_start;   /* [n_ranks + 1] offsets of the entries asked by each rank */
     int32_t        *row_of_source;  /* [halo] the row to receive for it, if it is in the cover */
     int32_t        *row_of_target;  /* [targets] the same */
-    int32_t        *entries;        /* [rows received] of each */
-    int64_t        *begin;          /* [rows received + 1] offsets of the entries of each in: */
+    int32_t        *entries;        /* [rows received] number of entries of each row */
+    int64_t        *begin;          /* [rows received + 1] offsets of the entries of each row in `place` */
     int32_t        *place;          /* among the vertices of the other rank */
     int64_t        *row_ptr;        /* [rows + 1] of R */
     int32_t        *entries_out;    /* [rows sent] */

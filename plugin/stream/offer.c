@@ -33,7 +33,7 @@ static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
     return p;
 }
 
-/* The number of slots needed before others are released. */
+/* The number of slots that must be free before the offer releases any. */
 static int32_t slots_needed(const struct plan *p, const graft_sample_state *state)
 {
     if (!p->begins && p->place < 0) return 0;

@@ -15,7 +15,7 @@ double gr_stream_seconds(const graft_stream *s)
     return s->clock.n_times > 0 ? sum / s->clock.n_times : 0;
 }
 
-/* The first step also takes memory, so its time counts until there is another one. */
+/* The first step also allocates memory, so its time is discarded when a second step has been measured. */
 static void add_time(graft_stream *s, double seconds)
 {
     if (s->clock.times_seen++ == 1 || s->clock.is_doubtful) s->clock.n_times = 0;

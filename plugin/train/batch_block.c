@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* The edges that the sum of a destination counts, in the sampled layer or in the block. */
+/* The edges from which the scale of a destination's sum is computed: of the sampled layer, or only of the block. */
 struct counted {
     int64_t        begin, end;
     const int64_t *entry;  /* of the graph */

@@ -93,7 +93,7 @@ static int32_t fill_tables(struct gr_setup *s, struct gr_minibatches *m, int64_t
     c->own.n = s->data.n;
     s->run.strategy = &c->base;
     GR_TRY_DONE(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
-    c->is_filled = c->own.unfit == 0; /* otherwise the step fails, or is cancelled, and the tables are filled again */
+    c->is_filled = c->own.unfit == 0; /* with unfit rows the step fails or is cancelled, and tables are filled again */
 done:
     gr_setup_arrays_fini(s);
     s->run.strategy = m->whole.strategy;

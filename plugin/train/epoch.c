@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-/* How often epochs are repeated with half the learning rate: from the largest float to 1. After a few, it is
- * tested once whether smaller ones can help. */
+/* How often an epoch is repeated at most, each time with half the learning rate: enough to go from the largest float to
+ * 1. After HALVINGS_BLIND of them, one test shows whether a smaller rate can help. */
 enum { HALVINGS_MOST = 128, HALVINGS_BLIND = 8 };
 
 /* By the accuracy; with float targets, which have no accuracy, by the loss. */

@@ -24,7 +24,7 @@ struct gr_batch_layer {
     const float   *weight;                        /* [n_edges] for estimates of sums over all edges; NULL: 1 */
     int            normalizes; /* the weights of a row are scaled to add up to the number of its neighbours */
 
-    const struct gr_sampled_layer *from;      /* all drawn edges, some of which may be left out, and: */
+    const struct gr_sampled_layer *from;      /* all drawn edges, some of which the block may leave out */
     const int64_t                 *row;       /* [n_dst] row of each destination in it; NULL: the same */
     struct gr_cached_layer        *cached;    /* NULL: no cache */
     int64_t                        row_width; /* floats of the space of a row of the cache */
@@ -33,7 +33,7 @@ struct gr_batch_layer {
 
 /** How the seeds of all ranks are dealt to batches. */
 struct gr_batch_deal {
-    int64_t n_seeds, most_seeds, n_all; /* of this rank, the most of any rank, and of all ranks */
+    int64_t n_seeds, most_seeds, n_all; /* seeds of this rank, the most on any rank, and the sum over all ranks */
     int64_t n_batches;                  /* over ranks; 0 in one process, where option batch_size decides */
     double *weight;                     /* [n_batches] of the loss, on all ranks, in the present epoch; or NULL */
 };
@@ -59,7 +59,7 @@ struct gr_batch_ranks {
     int64_t        *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
     int32_t        *shift;  /* of entries to the order of global vertices; NULL: all neighbours are drawn */
 
-    struct gr_extension    extension; /* with hec.miss=fetch, for: */
+    struct gr_extension    extension; /* with hec.miss=fetch; it uses the next two fields */
     struct gr_setup       *setup;
     struct gr_minibatches *batches;
 
@@ -154,7 +154,7 @@ struct gr_batch_mode {
     /* Whether model and options, also options that may change between epochs, can have such batches.
      * \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
     int32_t (*check)(const struct gr_setup *setup, graft_error *error);
-    /* Make the data that last; fini() is always due. Over ranks it is collective, and errors are the same on all. */
+    /* Make the data that all batches share; always call fini(). Over ranks: collective, and the same errors on all. */
     int32_t (*init)(struct gr_setup *setup, struct gr_minibatches *m, struct gr_cached_wish *wish, graft_error *error);
     void (*fini)(struct gr_setup *setup, struct gr_minibatches *m);
     /* Deal n_seeds seeds of this rank. The caller frees deal->weight. \return OK; ERR_OPTION (batch_size); over ranks
@@ -168,7 +168,7 @@ struct gr_batch_mode {
 
     /* Before batch `number` is sampled. Over ranks collective. \return Also ERR_CANCELLED; ERR_PEER. */
     int32_t (*before)(struct gr_setup *setup, struct gr_minibatches *m, int64_t number, graft_error *error);
-    /* Number the vertices of a batch; NULL: as in the sampler. */
+    /* Number the vertices of a batch. NULL: the numbers of the sampler are used. */
     int32_t (*name)(const struct gr_setup *setup, struct gr_minibatches *m, const struct gr_batch *batch,
                     graft_error *error);
     /* All ranks have sampled. Over ranks collective. \return Also ERR_PEER. */

@@ -65,7 +65,7 @@ int     gr_train_state_is_table(const graft_state_item *item);
  *  ERR_FORMAT. */
 int32_t gr_trainer_state_find(graft_trainer *trainer, const graft_state_item *like, graft_state_item *found,
                               graft_error *error);
-/** Check the values of an item for item `ours` of the trainer. \return OK; ERR_FORMAT. */
+/** Check that the values of an item are legal for item `ours` of the trainer. \return OK; ERR_FORMAT. */
 int32_t gr_trainer_state_check(const graft_trainer *trainer, const graft_state_item *item, const graft_state_item *ours,
                                graft_error *error);
 /** Copy a checked item to item `ours` of the trainer. */

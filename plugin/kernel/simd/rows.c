@@ -72,8 +72,8 @@ static const uint8_t *expand_mask(const graft_mask *mask, int64_t row, struct gr
     return allowed;
 }
 
-/* The lowest bit of each byte: whether it is not 0. Bits that the shifts bring from the next byte stay above this
- * bit. */
+/* Sets the lowest bit of each byte that is not 0. The bits that the shifts bring from the next byte stay above the
+ * lowest bit. */
 INLINE uint64_t nonzero_bytes(const uint8_t *bytes)
 {
     uint64_t x;
