@@ -25,7 +25,7 @@ int grb_calls_fill(struct grb_calls *calls, void *handle)
     return complete;
 }
 
-/* The option of the version has two numbers, and each library knows one. */
+/* The major version of the library. The option for the version has two numbers, and each library knows one of them. */
 int grb_calls_major(const struct grb_calls *calls)
 {
     enum { VERSION_7 = 9, VERSION_8_AND_LATER = 7005 };

@@ -1,7 +1,7 @@
-/* The functions of GraphBLAS that the drop-in and the kernel use, as a table filled at run time: the process determines
- * the version. Declared from the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A unit for one version defines
- * GRAFT_GRB_CALLS as this version before it includes this file and graft_grb.h; a unit for all versions defines it as
- * 0.
+/* A table of the functions of GraphBLAS that the drop-in and the kernel use. It is filled at run time, because only the
+ * process determines the version. The declarations follow the user guides of SuiteSparse:GraphBLAS 7.4 and 10. A source
+ * file for one version defines GRAFT_GRB_CALLS as this version before it includes this header and graft_grb.h; a source
+ * file for all versions defines it as 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_CALLS_H
 #define GRAFT_GRB_CALLS_H
@@ -20,7 +20,7 @@ typedef struct GB_Descriptor_opaque *GrB_Descriptor;
 typedef struct GB_Matrix_opaque     *GrB_Matrix;
 typedef struct GB_Vector_opaque     *GrB_Vector;
 typedef struct GB_Iterator_opaque   *GxB_Iterator;
-typedef int                          grb_field; /* of a descriptor, or an option */
+typedef int                          grb_field; /* a field of a descriptor, or an option */
 
 /* Codes and values that are the same in all versions. */
 enum {
@@ -150,22 +150,23 @@ enum {
 #define GRB_FUNCTION_FIELD(name, parameters) GrB_Info(*name##_) parameters;
 #define GRB_OBJECT_FIELD(type, name) type const *name##_;
 
-/** A GraphBLAS loaded in this process. */
+/** A GraphBLAS library that is loaded in this process. */
 struct grb_calls {
     GRB_FUNCTIONS(GRB_FUNCTION_FIELD)
     GRB_OBJECTS(GRB_OBJECT_FIELD)
-    GrB_Info (*GrB_Matrix_get_INT32_)(GrB_Matrix, int32_t *, int); /* NULL before version 9 */
+    GrB_Info (*GrB_Matrix_get_INT32_)(GrB_Matrix, int32_t *, int); /* this pointer is NULL before version 9 */
 };
 
-/** Fill the table from a library, or with RTLD_DEFAULT from the process. \return 1 if all are found; else 0, and
- *  missing functions are NULL. [any-thread] */
+/** Fill the table with functions of a library, or with RTLD_DEFAULT of the process. \return 1 if all are found;
+ * otherwise 0, and missing functions are NULL. [any-thread] */
 int grb_calls_fill(struct grb_calls *calls, void *handle);
 
 /** Ask a library for its major version. \return 0 if the library is not started, or was finalised */
 int grb_calls_major(const struct grb_calls *calls);
 
 #if defined(GRAFT_GRB_CALLS) && GRAFT_GRB_CALLS > 0
-/* The GraphBLAS of the call that runs in this thread. A unit of all versions has a local variable of this name. */
+/* The GraphBLAS of the call that runs in this thread. Source files for all versions have a local variable of this name
+ * instead. */
 extern _Thread_local const struct grb_calls *grb_calls;
 #endif
 

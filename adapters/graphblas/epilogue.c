@@ -1,4 +1,4 @@
-/* The epilogue: strips of a row at a time, each in loops without branches.
+/* Computes the epilogue in strips of a row, by loops without branches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "epilogue.h"
 
@@ -7,11 +7,11 @@
 #include <omp.h>
 #include <string.h>
 
-enum { STRIP = 256 }; /* a multiple of 8, so that it begins with a byte of a mask of bits */
+enum { STRIP = 256 }; /* length of a strip: a multiple of 8, so that it begins with a whole byte of a bit mask */
 
-enum { ROWS_AT_ONCE = 32 }; /* rows for one call of rows_done, while they are in cache */
+enum { ROWS_AT_ONCE = 32 }; /* number of rows for one call of rows_done, which are then still in the cache */
 
-/* Expand the mask of n elements of a row from column j0 to 0 or 1 each. */
+/* Expand the mask of n elements of a row, from column j0 on, to one byte 0 or 1 for each element. */
 static void look_up(const graft_mask *mask, int64_t row, int64_t j0, int64_t n, uint8_t *allowed)
 {
     const int      structure = mask != NULL && (mask->flags & GRAFT_MASK_STRUCTURE);

@@ -1,7 +1,7 @@
-/* The epilogue of one row. Included once for each type REAL.
+/* The epilogue of one row. This file is included once for each type REAL.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* The new values of n elements of C where the mask allows them. */
+/* Compute the new values of n elements of C where the mask allows them. */
 static void NAME(values)(const graft_mxm_args *args, int empty, REAL scale, const REAL *z, const REAL *c, int64_t n,
                          REAL *value)
 {
@@ -18,7 +18,7 @@ static void NAME(values)(const graft_mxm_args *args, int empty, REAL scale, cons
     if (sum) {
         for (int64_t j = 0; j < n; j++) value[j] += c[j];
     } else {
-        for (int64_t j = 0; j < n; j++) { /* A NaN wins over any number. */
+        for (int64_t j = 0; j < n; j++) { /* A NaN is larger than any number. */
             const int stays = (c[j] != c[j]) | (sign * value[j] <= sign * c[j]);
 
             value[j] = stays ? c[j] : value[j];

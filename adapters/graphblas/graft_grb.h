@@ -29,7 +29,8 @@ GRAFT_GRB_FN int graft_grb_is_read_only(GrB_Matrix matrix)
     return read_only;
 }
 
-/* Whether C has an array of all elements, of the type of the product and in its order, and is no operand. */
+/* Whether C can be written in place: it has an array of all elements, in the type and order of the product, and is not
+ * an operand. */
 GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
 {
     const graft_grb_view *old = &p->old;
@@ -40,8 +41,8 @@ GRAFT_GRB_FN int graft_grb_fits(const struct graft_grb_product *p)
 
 enum { GRAFT_GRB_NAN = 1, GRAFT_GRB_INFINITY = 2, GRAFT_GRB_ZERO = 4 };
 
-/* The flags of the special values in an array of rows, except those that a bitmap does not have, found by at most
- * `threads` threads. */
+/* Search an array of rows with at most `threads` threads. The result is the flags of the special values, without
+ * elements that the bitmap marks as missing. */
 GRAFT_GRB_FN int graft_grb_find_special_rows(const void *array, int wide, int64_t n_rows, int64_t n_cols,
                                              const int8_t *b, int32_t threads)
 {
@@ -68,9 +69,9 @@ GRAFT_GRB_FN int graft_grb_find_special(const void *array, int wide, int64_t cou
     return graft_grb_find_special_rows(array, wide, count, 1, NULL, threads);
 }
 
-/* Max and min of GraphBLAS ignore NaN, max and min of Graft do not; and of two zeros with different signs either may be
- * the result. So the operands are searched for NaN, for infinities that may become NaN, and for zeros if the bits have
- * to be the same. */
+/* Check whether max or min would differ. Max and min of GraphBLAS ignore NaN, those of Graft do not. Of two zeros with
+ * different signs either may be the result. The operands are therefore searched for NaN, for infinities that may become
+ * NaN, and for zeros if results must be bitwise identical. */
 GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const struct graft_grb_product *p)
 {
     const int times = p->ring.multiply == GRAFT_GRB_TIMES && p->a.csr.values != NULL, wide = p->ring.type == GrB_FP64;
@@ -89,8 +90,8 @@ GRAFT_GRB_FN const char *graft_grb_check_values(const graft_grb *grb, const stru
     return NULL;
 }
 
-/* Whether the product has a size and a form for Graft, before anything is converted: a hypersparse or iso matrix may
- * have more rows or elements than fit any memory. \return NULL, or why GraphBLAS has to compute the product */
+/* Check the size and the form of the product before anything is converted, because a hypersparse or iso matrix may have
+ * more rows or elements than fit into memory. \return NULL, or the reason why GraphBLAS must compute the product */
 GRAFT_GRB_FN const char *graft_grb_check_operands(const graft_grb *grb, const struct graft_grb_product *p)
 {
     const double   largest_iso = 1 << 28;
@@ -129,8 +130,8 @@ GRAFT_GRB_FN const char *graft_grb_check_mask(const struct graft_grb_product *p)
     return NULL;
 }
 
-/* Let the product have no entries for missing rows of the dense operand. \return NULL, or why GraphBLAS has to compute
- * it */
+/* Treat missing rows of the dense operand as rows without entries. \return NULL, or the reason why GraphBLAS must
+ * compute the product */
 GRAFT_GRB_FN const char *graft_grb_skip_missing_rows(struct graft_grb_product *p)
 {
     const graft_dense *dense = &p->b.dense;
@@ -147,7 +148,7 @@ GRAFT_GRB_FN const char *graft_grb_skip_missing_rows(struct graft_grb_product *p
     return NULL;
 }
 
-/* Lend operands and mask. \return NULL, or why GraphBLAS has to compute the product */
+/* Lend operands and mask to Graft. \return NULL, or the reason why GraphBLAS must compute the product */
 GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_product *p)
 {
     const int   ones = p->ring.multiply == GRAFT_GRB_SECOND || p->ring.multiply == GRAFT_GRB_PAIR;
@@ -161,14 +162,14 @@ GRAFT_GRB_FN const char *graft_grb_lend_all(graft_grb *grb, struct graft_grb_pro
         return "the dense operand cannot be lent";
     if (graft_grb_lend_csr(p->sparse, p->sparse_transpose, ones ? NULL : p->ring.type, &p->a) != GrB_SUCCESS)
         return "the sparse operand cannot be lent";
-    if (p->ring.multiply == GRAFT_GRB_PAIR) p->ring.multiply = GRAFT_GRB_FIRST; /* of ones */
+    if (p->ring.multiply == GRAFT_GRB_PAIR) p->ring.multiply = GRAFT_GRB_FIRST; /* a matrix of ones */
     why = graft_grb_skip_missing_rows(p);
     if (why != NULL) return why;
     grb->copied = p->a.copied + p->b.copied + p->mask.copied;
     return graft_grb_check_values(grb, p);
 }
 
-/* Run one product of Graft with the sparse operand. Its threads write `bitmap` too, unless it is NULL. */
+/* Compute one product of Graft with the sparse operand. Its threads also write `bitmap`, unless it is NULL. */
 GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_product *p, graft_semiring semiring,
                                        uint32_t flags, const graft_dense *b, const graft_dense *c,
                                        graft_grb_bitmap *bitmap)
@@ -190,7 +191,7 @@ GRAFT_GRB_FN const char *graft_grb_run(graft_grb *grb, const struct graft_grb_pr
     return rc >= 0 ? NULL : grb->error.message;
 }
 
-/* Sums or extremes of rows of A: the product of A and a vector of ones. */
+/* Compute sums or extremes of rows of A, as the product of A and a vector of ones. */
 GRAFT_GRB_FN const char *graft_grb_reduce_rows(graft_grb *grb, const struct graft_grb_product *p, char *column)
 {
     const int     wide = p->ring.type == GrB_FP64;
@@ -209,8 +210,8 @@ GRAFT_GRB_FN const char *graft_grb_reduce_rows(graft_grb *grb, const struct graf
     return why;
 }
 
-/* With multiplication "first" all elements of a row of Z are equal: the sum or extreme over the row of A, which without
- * values is their number or 1. */
+/* Compute a product with multiplication "first". All elements of a row of Z are equal: they are the sum or extreme over
+ * the row of A. Without values this is the number of entries, or 1. */
 GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_grb_product *p, char *x)
 {
     const int     wide = p->ring.type == GrB_FP64;
@@ -235,9 +236,9 @@ GRAFT_GRB_FN const char *graft_grb_run_first(graft_grb *grb, const struct graft_
     return why;
 }
 
-/* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements, and its bitmap, unless that is
- * NULL. A bitmap that C keeps is written after the product has succeeded. So is a bitmap without a mask, because
- * writing C past the caches saves more. */
+/* Compute Z, or with GRAFT_MXM_ACCUMULATE C (+)= Z, into an array of all its elements, and compute its bitmap, unless
+ * that is NULL. A bitmap that C keeps is written after the product has succeeded. A bitmap without a mask is also
+ * written afterwards, because writing C past the caches saves more time. */
 GRAFT_GRB_FN const char *graft_grb_compute(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags, void *x,
                                            graft_grb_bitmap *bitmap)
 {
@@ -264,7 +265,7 @@ GRAFT_GRB_FN graft_grb_bitmap graft_grb_begin_bitmap(const struct graft_grb_prod
     return bitmap;
 }
 
-/* Make Z beside C, then finish. */
+/* Compute Z in a separate object, and then assign it to C. */
 GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
 {
     graft_grb_result result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
@@ -283,7 +284,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply_apart(graft_grb *grb, const struct g
     return why == NULL && *info != GrB_SUCCESS && *info != GrB_OUT_OF_MEMORY ? "its arguments are refused" : why;
 }
 
-/* Write Z into the arrays of C, and its entries into the bitmap of C, which a full C gets. */
+/* Write Z into the arrays of C, and its entries into the bitmap of C. A full C gets a bitmap. */
 GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct graft_grb_product *p, GrB_Info *info)
 {
     graft_grb_result result = { p->a.csr.n_rows, p->b.dense.n_cols, p->by_col, p->ring.type, NULL, NULL, 0 };
@@ -310,7 +311,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply_within(graft_grb *grb, const struct 
     return why;
 }
 
-/* Whether C can keep its arrays, and take the bitmap of the result. */
+/* Whether C can keep its arrays and get the bitmap of the result. */
 GRAFT_GRB_FN int graft_grb_may_have_gaps(const struct graft_grb_product *p)
 {
     int32_t allowed = 0;
@@ -330,15 +331,15 @@ GRAFT_GRB_FN int graft_grb_accumulates(const struct graft_grb_product *p)
     return !(graft_grb_find_special(p->old.x, wide, p->old.entries, p->threads) & GRAFT_GRB_NAN);
 }
 
-/* Compute Z into the array of C. Afterwards GrB_error() of C must not describe an earlier call: waiting for C, which
- * has no pending work, clears it. */
+/* Compute Z into the array of C. Afterwards GrB_error() of C must not describe an earlier call. Waiting for C, which
+ * has no pending work, clears the message. */
 GRAFT_GRB_FN const char *graft_grb_multiply_in_place(graft_grb *grb, const struct graft_grb_product *p, uint32_t flags)
 {
     if (GrB_Matrix_wait(p->c, GrB_MATERIALIZE) != GrB_SUCCESS) return "the output cannot be used";
     return graft_grb_compute(grb, p, flags, (void *)(uintptr_t)p->old.x, NULL);
 }
 
-/* \return NULL, or why GraphBLAS has to compute the product, with C unchanged */
+/* \return NULL, or the reason why GraphBLAS must compute the product; C is unchanged then */
 GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_product *p, GrB_Info *info)
 {
     const char *why = graft_grb_lend_all(grb, p);
@@ -356,7 +357,7 @@ GRAFT_GRB_FN const char *graft_grb_multiply(graft_grb *grb, struct graft_grb_pro
     return graft_grb_multiply_apart(grb, p, info);
 }
 
-/* The common part of mxm, mxv and vxm. \return 1 if Graft computed the product, and *info is the result */
+/* Try a product of mxm, mxv or vxm. \return 1 if Graft computed the product, and *info is the result */
 GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct graft_grb_product *p, GrB_Info *info)
 {
     *info = GrB_SUCCESS;
@@ -378,7 +379,7 @@ GRAFT_GRB_FN int graft_grb_try(graft_grb *grb, GrB_Semiring semiring, struct gra
     return grb->taken;
 }
 
-/* Begin a call: check the arguments that are not checked elsewhere, and read the descriptor. Sets grb->why. */
+/* Begin a call: check those arguments that are not checked elsewhere, and read the descriptor. Sets grb->why. */
 GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product *p, void *c, void *mask,
                                        GrB_BinaryOp accum, GrB_Semiring semiring, const void *left, const void *right,
                                        GrB_Descriptor descriptor)
@@ -396,7 +397,7 @@ GRAFT_GRB_FN void graft_grb_begin_call(graft_grb *grb, struct graft_grb_product 
     else if (!graft_grb_read_descriptor(descriptor, &p->flags)) grb->why = "the descriptor cannot be used";
 }
 
-/* Find the sparse and the dense operand of A B. \return NULL, or why GraphBLAS has to compute the product */
+/* Find the sparse and the dense operand of A B. \return NULL, or the reason why GraphBLAS must compute the product */
 GRAFT_GRB_FN const char *graft_grb_choose(struct graft_grb_product *p, GrB_Matrix a, GrB_Matrix b)
 {
     graft_grb_view left, right;

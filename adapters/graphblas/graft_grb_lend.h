@@ -1,4 +1,4 @@
-/* Loans: objects of GraphBLAS as operands of Graft. Arrays that Graft can read in place are not copied.
+/* Lends objects of GraphBLAS to Graft as operands. Arrays that Graft can read in place are not copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_LEND_H
 #define GRAFT_GRB_LEND_H
@@ -14,8 +14,8 @@ typedef struct graft_grb_loan {
     graft_dense    dense;
     graft_mask     mask;
     graft_grb_view view;
-    int64_t        copied; /** < copied or expanded bytes */
-    GrB_Matrix     made;   /**< a matrix in a form that Graft reads, or NULL */
+    int64_t        copied; /** number of bytes that were copied or expanded */
+    GrB_Matrix     made;   /**< a copy of the matrix in a form that Graft reads, or NULL */
     void          *owned[2];
 } graft_grb_loan;
 
@@ -45,7 +45,7 @@ GRAFT_GRB_FN int64_t graft_grb_row(const graft_csr *csr, int64_t row)
     return csr->row_ptr != NULL ? csr->row_ptr[row] : csr->row_ptr_32[row];
 }
 
-/* Let GraphBLAS make a copy of the wanted type and form, which it transposes and converts as it would in GrB_mxm. */
+/* Let GraphBLAS make a copy of the required type and form. It transposes and converts in the same way as in GrB_mxm. */
 GRAFT_GRB_FN GrB_Info graft_grb_convert(graft_grb_loan *loan, GrB_Matrix matrix, GrB_Type type, int sparsity,
                                         int by_col, int transpose)
 {
@@ -64,7 +64,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_convert(graft_grb_loan *loan, GrB_Matrix matrix,
     return info;
 }
 
-/* Row pointers of all rows, from the row pointers of a hypersparse matrix. */
+/* Make row pointers of all rows from the row pointers of a hypersparse matrix. */
 GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_rows)
 {
     const graft_grb_view *view = &loan->view;
@@ -81,7 +81,7 @@ GRAFT_GRB_FN const int64_t *graft_grb_all_rows(graft_grb_loan *loan, int64_t n_r
     return row_ptr;
 }
 
-/* Values of the type of the product. An iso value is expanded, unless it is 1. */
+/* Lend the values in the type of the product. An iso value is expanded, unless it is 1. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_values(graft_grb_loan *loan, GrB_Type type)
 {
     const graft_grb_view *view = &loan->view;
@@ -146,7 +146,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_csr(GrB_Matrix matrix, int transpose, GrB_T
     return type != NULL ? graft_grb_lend_values(loan, type) : GrB_SUCCESS;
 }
 
-/* graft_grb_lend_dense(), also of a bitmap, whose rows may be missing, with `gaps`. */
+/* Does the same as graft_grb_lend_dense(). With `gaps` it also lends a bitmap, whose rows may be missing. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_array(GrB_Matrix matrix, int transpose, GrB_Type type, int gaps,
                                            graft_grb_loan *loan)
 {
@@ -206,7 +206,8 @@ GRAFT_GRB_FN int graft_grb_has_whole_rows(const graft_dense *dense, const int8_t
     return mixed == 0;
 }
 
-/* Copy the entries of row `row` whose columns `has` has, unless `to` is NULL. \return how many there are */
+/* Copy the entries of row `row` whose columns are set in `has`, unless `to` is NULL. \return the number of these
+ * entries */
 GRAFT_GRB_FN int64_t graft_grb_keep_row(const graft_csr *from, int64_t row, const int8_t *has, graft_csr *to)
 {
     const int64_t end = graft_grb_row(from, row + 1);
@@ -230,8 +231,8 @@ GRAFT_GRB_FN int64_t graft_grb_keep_row(const graft_csr *from, int64_t row, cons
     return kept;
 }
 
-/* Lend a lent sparse matrix again, without the entries of columns k for which row k of an array with a bitmap is
- * missing. Without such entries nothing is copied but row pointers. */
+/* Lend a lent sparse matrix again, without the entries in those columns k for which row k of an array with a bitmap is
+ * missing. If there are no such entries, only row pointers are copied. */
 GRAFT_GRB_FN GrB_Info graft_grb_keep_columns(const graft_grb_loan *from, const graft_dense *dense, const int8_t *b,
                                              int32_t threads, graft_grb_loan *kept)
 {
@@ -266,7 +267,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_keep_columns(const graft_grb_loan *from, const g
                                                                                                : GrB_OUT_OF_MEMORY;
 }
 
-/* Set the bits of entries `begin` to `end` - 1 of one vector of a sparse mask. */
+/* Set the bits of entries `begin` to `end` - 1 in one vector of a sparse mask. */
 GRAFT_GRB_FN void graft_grb_set_bits(const graft_grb_view *view, int structural, int by_col, int64_t k, uint8_t *bits,
                                      int64_t stride)
 {
@@ -281,7 +282,7 @@ GRAFT_GRB_FN void graft_grb_set_bits(const graft_grb_view *view, int structural,
     }
 }
 
-/* The bits of a mask whose values Graft cannot read, in at most `threads` threads. */
+/* Make a bit mask of a mask whose values Graft cannot read, with at most `threads` threads. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, int by_col, int64_t n_rows,
                                           int64_t n_cols, int32_t threads)
 {
@@ -292,7 +293,8 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, 
     uint8_t              *bits = (uint8_t *)graft_grb_new_array(loan, 0, n_rows * stride, 1);
 
     if (bits == NULL) return GrB_OUT_OF_MEMORY;
-    GRAFT_GRB_PARALLEL(team, if (view->by_col == by_col)) /* else vectors share bytes */
+    GRAFT_GRB_PARALLEL(team, if (view->by_col == by_col)) /* otherwise vectors share bytes, and threads would
+                                                           * conflict */
     for (int64_t k = 0; k < n_vectors; k++) graft_grb_set_bits(view, structural, by_col, k, bits, stride);
     GRAFT_GRB_PARALLEL(team, )
     for (int64_t row = 0; row < (sparse ? 0 : n_rows); row++) {
@@ -307,7 +309,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_bits(graft_grb_loan *loan, int structural, 
     return GrB_SUCCESS;
 }
 
-/* graft_grb_lend_mask() in at most `threads` threads. */
+/* Does the same as graft_grb_lend_mask(), with at most `threads` threads. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_mask_by(int32_t threads, GrB_Matrix matrix, int by_col, uint32_t flags,
                                              graft_grb_loan *loan)
 {

@@ -1,4 +1,4 @@
-/* What a product of GraphBLAS is for Graft: its semiring, descriptor and operands, and how its result becomes C.
+/* Describes a product of GraphBLAS to Graft: its semiring, descriptor and operands, and how its result is written to C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_PRODUCT_H
 #define GRAFT_GRB_PRODUCT_H
@@ -9,12 +9,12 @@
 
 enum { GRAFT_GRB_TIMES = 0, GRAFT_GRB_SECOND = 1, GRAFT_GRB_FIRST = 2, GRAFT_GRB_PAIR = 3 };
 
-/* A semiring of Graft: monoid and multiplication of one type. */
+/* A semiring that Graft supports: monoid and multiplication of one type. */
 struct graft_grb_ring {
     GrB_Type     type;
     GrB_BinaryOp add;
-    int          monoid;   /* 0: plus, 1: max, 2: min, as in graft_semiring */
-    int          multiply; /* GRAFT_GRB_... */
+    int          monoid;   /* number of the monoid as in graft_semiring: 0 plus, 1 max, 2 min */
+    int          multiply; /* number of the multiplication, GRAFT_GRB_... */
 };
 
 GRAFT_GRB_FN int graft_grb_find_op(GrB_BinaryOp op, const GrB_BinaryOp *ops, int count)
@@ -25,7 +25,7 @@ GRAFT_GRB_FN int graft_grb_find_op(GrB_BinaryOp op, const GrB_BinaryOp *ops, int
     return -1;
 }
 
-/* Decompose a semiring. \return 1 if Graft has it */
+/* Decompose a semiring. \return 1 if Graft supports it */
 GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_ring *ring)
 {
     const GrB_BinaryOp adds[6] = {
@@ -51,7 +51,7 @@ GRAFT_GRB_FN int graft_grb_read_ring(GrB_Semiring semiring, struct graft_grb_rin
 
 struct graft_grb_flags {
     int      replace, transpose0, transpose1;
-    uint32_t mask; /* GRAFT_MASK_... */
+    uint32_t mask; /* flags GRAFT_MASK_... */
 };
 
 GRAFT_GRB_FN int graft_grb_read_descriptor(GrB_Descriptor descriptor, struct graft_grb_flags *flags)
@@ -80,9 +80,9 @@ GRAFT_GRB_FN GrB_Descriptor graft_grb_assignment(const struct graft_grb_flags *f
     return of[flags->replace != 0][flags->mask & (GRAFT_MASK_STRUCTURE | GRAFT_MASK_COMPLEMENT)];
 }
 
-/* A product Z = P D, and C<M> accum= Z. P is `sparse`, or its transpose, and D is `dense`, or its transpose. With
- * `by_col` C gets the transpose of Z: so D P is computed if D is dense and held by column. With `flipped` the dense
- * operand is the first of the multiplication. */
+/* A product Z = P D, and C<M> accum= Z. P is `sparse` or its transpose, and D is `dense` or its transpose. With
+ * `by_col` C gets the transpose of Z; in this way D P is computed if D is dense and held by column. With `flipped` the
+ * dense operand is the first argument of the multiplication. */
 struct graft_grb_product {
     GrB_Matrix             c, m, sparse, dense;
     GrB_BinaryOp           accum;
@@ -91,13 +91,13 @@ struct graft_grb_product {
     int                    sparse_transpose, dense_transpose, by_col, flipped;
     int                    wide; /* D P is computed for a D that is held by row */
     graft_grb_loan         a, b, mask;
-    graft_grb_loan         kept; /* `a` without entries of missing rows of `b` */
-    graft_grb_view         old;  /* C before the product */
+    graft_grb_loan         kept; /* matrix `a` without entries of missing rows of `b` */
+    graft_grb_view         old;  /* arrays of C before the product */
     int32_t                threads;
-    int                    gaps; /* Z has rows without entries */
+    int                    gaps; /* whether Z has rows without entries */
 };
 
-/* Whether a result can be moved to C unchanged. */
+/* Whether a result can be moved to C without change. */
 GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const graft_grb_result *result)
 {
     int32_t allowed = 0;
@@ -109,7 +109,7 @@ GRAFT_GRB_FN int graft_grb_replaces(const struct graft_grb_product *p, const gra
     return (allowed & (result->b != NULL ? GxB_BITMAP : GxB_FULL)) != 0;
 }
 
-/* C<M> accum= Z for a computed Z. */
+/* Assign a computed Z: C<M> accum= Z. */
 GRAFT_GRB_FN GrB_Info graft_grb_finish(const struct graft_grb_product *p, graft_grb_result *result)
 {
     const GrB_Index m = (GrB_Index)p->old.n_rows, n = (GrB_Index)p->old.n_cols;

@@ -1,5 +1,5 @@
-/* The result of a product as an object of GraphBLAS: written in place if possible, else made beside C, in memory
- * allocated by GraphBLAS, and then moved or assigned to C.
+/* Makes the result of a product an object of GraphBLAS. The result is written in place if possible. Otherwise it is
+ * made in memory that GraphBLAS allocates, and then moved or assigned to C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_STORE_H
 #define GRAFT_GRB_STORE_H
@@ -7,19 +7,20 @@
 #include "graft_grb_lend.h"
 #include "graft_grb_state.h"
 
-/** A result of n_rows x n_cols elements, row by row. As an object of GraphBLAS it is held by column with `by_col`, and
- *  then has n_cols rows. */
+/** A result of n_rows x n_cols elements, row by row. With `by_col` the object of GraphBLAS is held by column, and then
+ * it has n_cols rows. */
 typedef struct graft_grb_result {
     int64_t  n_rows, n_cols;
     int      by_col;
     GrB_Type type;
     void    *x;
-    int8_t  *b; /**< NULL: every element is an entry */
+    int8_t  *b; /**< bitmap of entries; NULL if every element is an entry */
     int64_t  entries;
 } graft_grb_result;
 
-/* An array that GraphBLAS may own: from the function malloc that GraphBLAS was started with; or, if unknown, from
- * GraphBLAS itself: a matrix that is assigned one value and then another has an array of all elements, written once. */
+/* Allocate an array that GraphBLAS may own. It comes from the function malloc with which GraphBLAS was started. If that
+ * is unknown, it comes from GraphBLAS itself: a matrix that is assigned one value and then another has an array of all
+ * elements, which is written once. */
 GRAFT_GRB_FN GrB_Info graft_grb_allocate(const graft_grb *grb, GrB_Type type, int64_t n_rows, int64_t n_cols,
                                          void **array)
 {
@@ -63,7 +64,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_new_matrix(graft_grb_result *result, GrB_Matrix 
     return info == GrB_SUCCESS ? graft_grb_pack(*matrix, result->by_col, result) : info;
 }
 
-/* Allocate the arrays of a result; a bitmap too if some elements are not entries. */
+/* Allocate the arrays of a result, including a bitmap if some elements are not entries. */
 GRAFT_GRB_FN GrB_Info graft_grb_new_result(const graft_grb *grb, graft_grb_result *result, int gaps)
 {
     GrB_Info info = graft_grb_allocate(grb, result->type, result->n_rows, result->n_cols, &result->x);
@@ -107,7 +108,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_unpack(GrB_Matrix matrix, const graft_grb_view *
     return GxB_Matrix_unpack_BitmapR(matrix, &result->b, &result->x, &b_bytes, &x_bytes, &iso, &entries, NULL);
 }
 
-/* Write 1 where the mask allows an element of a row, else 0. */
+/* Write 1 for each element of a row that the mask allows, and 0 for the others. */
 GRAFT_GRB_FN void graft_grb_expand_row(const graft_mask *mask, int64_t row, int64_t n_cols, int8_t *allowed)
 {
     const int      flip = (mask->flags & GRAFT_MASK_COMPLEMENT) != 0;
@@ -127,13 +128,13 @@ GRAFT_GRB_FN void graft_grb_expand_row(const graft_mask *mask, int64_t row, int6
     }
 }
 
-/** The bitmap of a result while the product is computed: an element that the mask allows is an entry if its row of the
- *  sparse operand is not empty. A forbidden element stays as it is in `b` with `keep`; else it becomes `rest`. */
+/** The bitmap of a result while the product is computed. An element that the mask allows is an entry if its row of the
+ * sparse operand is not empty. A forbidden element keeps its value in `b` with `keep`; otherwise it becomes `rest`. */
 typedef struct graft_grb_bitmap {
     int8_t           *b;
     int64_t           n_cols;
     const graft_csr  *csr;
-    const graft_mask *mask; /**< or NULL */
+    const graft_mask *mask; /**< the mask, or NULL */
     int               keep, rest;
     int64_t           entries;
 } graft_grb_bitmap;
@@ -153,7 +154,7 @@ GRAFT_GRB_FN int64_t graft_grb_count_ones(const int8_t *b, int64_t count)
     return ones;
 }
 
-/* Write a row of a bitmap whose forbidden elements stay. */
+/* Write a row of a bitmap. Its forbidden elements stay unchanged. */
 GRAFT_GRB_FN void graft_grb_merge_row(const graft_grb_bitmap *bitmap, int64_t row, int empty, int8_t *b)
 {
     enum { AT_ONCE = 256 };
@@ -170,7 +171,7 @@ GRAFT_GRB_FN void graft_grb_merge_row(const graft_grb_bitmap *bitmap, int64_t ro
     }
 }
 
-/* Write one row of a bitmap. \return its entries */
+/* Write one row of a bitmap. \return the number of its entries */
 GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_grb_bitmap *bitmap, int64_t row)
 {
     const int     empty = graft_grb_row(bitmap->csr, row) == graft_grb_row(bitmap->csr, row + 1);
@@ -192,7 +193,7 @@ GRAFT_GRB_FN int64_t graft_grb_find_row(const graft_grb_bitmap *bitmap, int64_t 
     return graft_grb_count_ones(b, n_cols);
 }
 
-/* Write rows of a bitmap: function rows_done of a product, whose threads have the mask in their caches. */
+/* Write rows of a bitmap. This is the function rows_done of a product, whose threads have the mask in their caches. */
 GRAFT_GRB_FN void graft_grb_find_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
 {
     graft_grb_bitmap *bitmap = (graft_grb_bitmap *)arg;
@@ -203,7 +204,7 @@ GRAFT_GRB_FN void graft_grb_find_rows(void *arg, int32_t thread, int64_t begin, 
     __atomic_fetch_add(&bitmap->entries, entries, __ATOMIC_RELAXED);
 }
 
-/* Write a bitmap in at most `threads` threads. */
+/* Write a bitmap with at most `threads` threads. */
 GRAFT_GRB_FN void graft_grb_find_entries(graft_grb_bitmap *bitmap, int32_t threads)
 {
     const int64_t n_rows = bitmap->csr->n_rows;

@@ -1,4 +1,4 @@
-/* Data sets and distributed graphs from objects of GraphBLAS.
+/* Makes data sets and distributed graphs from objects of GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_TRAIN_H
 #define GRAFT_GRB_TRAIN_H
@@ -16,7 +16,7 @@
 typedef struct graft_grb_dataset {
     graft_dataset  data;
     graft_grb_loan graph, features, labels, split;
-    char           why[160]; /** < the error of a value, after GrB_INVALID_VALUE */
+    char           why[160]; /** message about an illegal value, after GrB_INVALID_VALUE */
 } graft_grb_dataset;
 
 /** End the loans of a data set. A data set of zeros is legal. */
@@ -29,9 +29,9 @@ GRAFT_GRB_FN void graft_grb_return_dataset(graft_grb_dataset *dataset)
     memset(&dataset->data, 0, sizeof dataset->data);
 }
 
-/* The error of a value. */
+/* Describes an illegal value. */
 struct graft_grb_why {
-    const char *name; /* of the matrix */
+    const char *name; /* name of the matrix */
     int64_t     first_row;
     char       *text;
     size_t      size;
@@ -42,8 +42,9 @@ GRAFT_GRB_FN int graft_grb_fits_float(double x)
     return graft_grb_magnitude(x) <= graft_grb_magnitude(FLT_MAX);
 }
 
-/* Round doubles to floats, which the loan owns. One that does not fit becomes infinite, and *misfit is the first one,
- * or `count`: the conversion of GraphBLAS overflows in silence, or ends a host that traps it. */
+/* Round doubles to floats, which the loan owns. A number that does not fit becomes infinite, and *misfit is the index
+ * of the first such number, or `count`. GraphBLAS itself would overflow silently, or end a host that traps
+ * overflows. */
 GRAFT_GRB_FN GrB_Info graft_grb_round(graft_grb_loan *loan, const double *x, int64_t count, int64_t *misfit)
 {
     float *floats = (float *)malloc(((size_t)count + 1) * sizeof *floats);
@@ -69,7 +70,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_refuse_value(const struct graft_grb_why *why, in
     return GrB_INVALID_VALUE;
 }
 
-/* graft_grb_lend_csr() with values of FP32, which those of FP64 are rounded to. */
+/* Does the same as graft_grb_lend_csr() with values of FP32. Values of FP64 are rounded to FP32. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_floats(GrB_Matrix matrix, graft_grb_loan *loan, const struct graft_grb_why *why)
 {
     GrB_Type   type = NULL;
@@ -91,7 +92,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_floats(GrB_Matrix matrix, graft_grb_loan *l
     return graft_grb_refuse_value(why, row, graft_grb_at(csr->col_idx, csr->index_type == GRAFT_I64, wrong), value);
 }
 
-/* graft_grb_lend_dense() with elements of FP32, which those of FP64 are rounded to. */
+/* Does the same as graft_grb_lend_dense() with elements of FP32. Elements of FP64 are rounded to FP32. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_dense_floats(GrB_Matrix matrix, graft_grb_loan *loan,
                                                   const struct graft_grb_why *why)
 {
@@ -108,7 +109,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_dense_floats(GrB_Matrix matrix, graft_grb_l
         info = graft_grb_refuse_value(why, wrong / dense->n_cols, wrong % dense->n_cols,
                                       ((const double *)dense->data)[wrong]);
     *dense = graft_dense_in(GRAFT_F32, dense->n_rows, dense->n_cols, loan->owned[1]);
-    if (loan->made != NULL) GrB_Matrix_free(&loan->made); /* the doubles */
+    if (loan->made != NULL) GrB_Matrix_free(&loan->made); /* frees the copy in doubles */
     free(loan->owned[0]);
     loan->owned[0] = NULL;
     return info;
@@ -127,10 +128,10 @@ GRAFT_GRB_FN GrB_Info graft_grb_lend_graph(GrB_Matrix graph, GrB_Type weights, g
     return weights == GrB_FP32 ? graft_grb_lend_floats(graph, loan, why) : graft_grb_lend_csr(graph, 0, weights, loan);
 }
 
-/* The legal values of a vector: integers of a range. */
+/* The legal values of a vector, which are integers of a range. */
 struct graft_grb_range {
     const char *name;
-    double      least, most, missing; /* `missing` stands for a vertex without an entry */
+    double      least, most, missing; /* `missing` is the value of a vertex without an entry */
 };
 
 GRAFT_GRB_FN GrB_Info graft_grb_check_integer(const struct graft_grb_range *range, double value, GrB_Index vertex,
@@ -149,7 +150,7 @@ GRAFT_GRB_FN void graft_grb_set_integer(void *array, int wide, GrB_Index index, 
     else ((uint8_t *)array)[index] = (uint8_t)value;
 }
 
-/* Check the entries of a vector, and write them into an array of INT32, or of UINT8. */
+/* Check the entries of a vector, and write them to an array of INT32 or UINT8. */
 GRAFT_GRB_FN GrB_Info graft_grb_copy_integers(GrB_Vector vector, int wide, const struct graft_grb_range *range,
                                               int64_t entries, void *array, char *why, size_t size)
 {
@@ -168,7 +169,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_copy_integers(GrB_Vector vector, int wide, const
     return info;
 }
 
-/* Lend a vector of integers as an array of INT32, or of UINT8: in place if it is full and of this type. */
+/* Lend a vector of integers as an array of INT32 or UINT8. It is lent in place if it is full and of this type. */
 GRAFT_GRB_FN GrB_Info graft_grb_lend_integers(GrB_Vector vector, GrB_Type type, const struct graft_grb_range *range,
                                               graft_grb_loan *loan, char *why, size_t size)
 {
@@ -300,7 +301,8 @@ GRAFT_GRB_FN int32_t graft_grb_graph_of(const graft_graph_api *graphs, graft_con
     slice.n_vertices = loan.csr.n_cols;
     slice.first_row = first_row;
     slice.rows = &loan.csr;
-    /* Without a slice, or with an infinite weight, create() fails on this rank and on all others, so no rank waits. */
+    /* Without a slice, or with an infinite weight, create() fails on this rank and therefore on all others, so that no
+     * rank waits. */
     rc = graphs->create(context, transport, info == GrB_SUCCESS || text[0] != '\0' ? &slice : NULL, graph, error);
     if (info != GrB_SUCCESS && error != NULL) error->native_code = (int32_t)info;
     if (text[0] != '\0' && error != NULL) snprintf(error->message, sizeof error->message, "%s", text);
@@ -308,7 +310,7 @@ GRAFT_GRB_FN int32_t graft_grb_graph_of(const graft_graph_api *graphs, graft_con
     return rc;
 }
 
-/** graft_grb_graph_of() with weights of FP32. */
+/** Does the same as graft_grb_graph_of() with weights of FP32. */
 GRAFT_GRB_FN int32_t graft_grb_graph(const graft_graph_api *graphs, graft_context *context,
                                      const graft_transport *transport, GrB_Matrix rows, int64_t first_row,
                                      graft_graph **graph, graft_error *error)

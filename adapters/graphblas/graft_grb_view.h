@@ -1,11 +1,11 @@
-/* The arrays of a GrB_Matrix, read through GxB_Iterator, the only public struct of GraphBLAS with pointers to them.
- * Attaching an iterator finishes pending work, as any use of the matrix does, and changes nothing else, so a matrix may
- * be viewed by several threads at once.
+/* Reads the arrays of a GrB_Matrix by means of GxB_Iterator, the only public struct of GraphBLAS that has pointers to
+ * them. Attaching an iterator finishes pending work, as any use of the matrix does, and changes nothing else, so
+ * several threads may view a matrix at the same time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_VIEW_H
 #define GRAFT_GRB_VIEW_H
 
-#ifndef GRAFT_GRB_CALLS /* set where the calls of GraphBLAS are found at run time */
+#ifndef GRAFT_GRB_CALLS /* defined if the functions of GraphBLAS are found at run time */
 #if __has_include(<GraphBLAS.h>)
 #include <GraphBLAS.h>
 #else
@@ -28,7 +28,7 @@
 #define GRAFT_GRB_PARALLEL(team, more) (void)(team);
 #endif
 
-/* One thread for each chunk of this number of operations: the default chunk of GraphBLAS. */
+/* One thread is used for each chunk of this number of operations, which is the default chunk of GraphBLAS. */
 enum { GRAFT_GRB_CHUNK = 65536 };
 
 GRAFT_GRB_FN int32_t graft_grb_team(int32_t most, int64_t operations)
@@ -39,7 +39,8 @@ GRAFT_GRB_FN int32_t graft_grb_team(int32_t most, int64_t operations)
     return wanted < most ? (int32_t)wanted : most;
 }
 
-/* The most threads of a call: the limit of GraphBLAS, in version 7 also of the descriptor; at least 1. */
+/* The largest number of threads of a call: the limit of GraphBLAS, in version 7 also the limit of the descriptor; at
+ * least 1. */
 GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
 {
     int32_t threads = 0, fewer = 0;
@@ -59,15 +60,15 @@ GRAFT_GRB_FN int32_t graft_grb_threads(GrB_Descriptor descriptor)
  *  matrix held by row, or a column of a matrix held by column. */
 typedef struct graft_grb_view {
     int64_t       n_rows, n_cols;
-    int64_t       length;    /**< of a vector */
-    int64_t       n_vectors; /** < with a pointer: all, or fewer if hypersparse */
-    int64_t       entries;   /** < present entries */
+    int64_t       length;    /**< number of elements of a vector */
+    int64_t       n_vectors; /** number of vectors that have a pointer: all, or fewer if hypersparse */
+    int64_t       entries;   /** number of entries that are present */
     int32_t       sparsity;  /**< GxB_HYPERSPARSE, GxB_SPARSE, GxB_BITMAP or GxB_FULL */
     int32_t       by_col;
-    int32_t       iso;                    /**< all entries have the value x[0] */
-    int32_t       wide_p, wide_h, wide_i; /**< whether the integers have 64 bits */
+    int32_t       iso;                    /**< whether all entries have the value x[0] */
+    int32_t       wide_p, wide_h, wide_i; /**< whether the integers of each array have 64 bits */
     GrB_Type      type;
-    int32_t       value_bytes; /** < of the type; 0: not built in */
+    int32_t       value_bytes; /** size of a value in bytes; 0 if the type is not built in */
     const void   *p, *h, *i, *x;
     const int8_t *b;
 } graft_grb_view;
@@ -110,8 +111,9 @@ GRAFT_GRB_FN int graft_grb_bytes_of(GrB_Type type)
     return 0; /* a type that is not built in */
 }
 
-/* The bits of |x|: in the order of numbers, infinity after them, and NaN last. Compilers may compare numbers, by < and
- * by isless(), with instructions that raise an exception for NaN, which ends a host that traps it; bits raise none. */
+/* The bits of |x|. As integers they have the order of the numbers, with infinity after them and NaN last. Compilers may
+ * compare numbers, by < and by isless(), with instructions that raise an exception for NaN, which would end a host that
+ * traps it. Comparisons of bits raise none. */
 GRAFT_GRB_FN int64_t graft_grb_magnitude(double x)
 {
     int64_t bits;
@@ -131,7 +133,7 @@ GRAFT_GRB_FN GrB_Info graft_grb_look(GrB_Matrix matrix, graft_grb_view *view)
     memset(view, 0, sizeof *view);
     if (info == GrB_SUCCESS) info = GxB_Matrix_Iterator_attach(iterator, matrix, NULL);
     if (info == GrB_SUCCESS) graft_grb_read_iterator(iterator, view);
-    if (iterator != NULL) GxB_Iterator_free(&iterator); /* version 7 does not expect NULL */
+    if (iterator != NULL) GxB_Iterator_free(&iterator); /* version 7 does not accept NULL */
     if (info == GrB_SUCCESS) info = GrB_Matrix_nrows(&n_rows, matrix);
     if (info == GrB_SUCCESS) info = GrB_Matrix_ncols(&n_cols, matrix);
     if (info == GrB_SUCCESS) info = GrB_Matrix_nvals(&entries, matrix);
@@ -148,8 +150,8 @@ GRAFT_GRB_FN int graft_grb_is_sparse(const graft_grb_view *view)
     return view->sparsity == GxB_SPARSE || view->sparsity == GxB_HYPERSPARSE;
 }
 
-/** The number of elements, at most INT64_MAX: an iso or hypersparse matrix may have more elements than fit any
- *  memory. */
+/** The number of elements, but at most INT64_MAX, because an iso or hypersparse matrix may have more elements than fit
+ * into memory. */
 GRAFT_GRB_FN int64_t graft_grb_elements(const graft_grb_view *view)
 {
     int64_t elements;
@@ -157,7 +159,7 @@ GRAFT_GRB_FN int64_t graft_grb_elements(const graft_grb_view *view)
     return __builtin_mul_overflow(view->n_rows, view->n_cols, &elements) ? INT64_MAX : elements;
 }
 
-/** Whether every element is an entry: full, or a bitmap without a gap. */
+/** Whether every element is an entry: the matrix is full, or a bitmap without a gap. */
 GRAFT_GRB_FN int graft_grb_is_full(const graft_grb_view *view)
 {
     return !graft_grb_is_sparse(view) && view->entries == graft_grb_elements(view);

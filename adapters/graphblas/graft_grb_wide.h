@@ -1,4 +1,4 @@
-/* The product of a dense matrix held by row and a sparse one, in one pass over the sparse one for each block of rows.
+/* Multiplies a dense matrix held by row by a sparse one. Each block of rows takes one pass over the sparse matrix.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_WIDE_H
 #define GRAFT_GRB_WIDE_H
@@ -7,16 +7,16 @@
 
 #include <fenv.h>
 
-enum { GRAFT_GRB_BLOCK = 16 }; /* rows: a cache line for each column of the result */
+enum { GRAFT_GRB_BLOCK = 16 }; /* number of rows in a block: a cache line for each column of the result */
 
-/* The floating-point mode of a thread: rounding, flushing of denormals, traps. */
+/* The floating-point mode of a thread: rounding, flushing of denormals, and traps. */
 #if defined(__x86_64__)
 typedef unsigned graft_grb_mode; /* MXCSR */
 #else
 typedef fenv_t graft_grb_mode;
 #endif
 
-/* Set the mode of this thread, unless it is NULL. \return the one before */
+/* Set the mode of this thread, unless it is NULL. \return the previous mode */
 GRAFT_GRB_FN graft_grb_mode graft_grb_swap_mode(const graft_grb_mode *mode)
 {
 #if defined(__x86_64__)
@@ -32,7 +32,7 @@ GRAFT_GRB_FN graft_grb_mode graft_grb_swap_mode(const graft_grb_mode *mode)
     return before;
 }
 
-/* Sums of a block of `count` rows of D A, in `sums` [columns x GRAFT_GRB_BLOCK]. */
+/* Compute the sums of a block of `count` rows of D A, in `sums` [columns x GRAFT_GRB_BLOCK]. */
 GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_t count, float *sums)
 {
     const int    wide = a->index_type == GRAFT_I64;
@@ -43,7 +43,7 @@ GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_
         const int64_t begin = graft_grb_row(a, k), end = graft_grb_row(a, k + 1);
         float         x[GRAFT_GRB_BLOCK] = { 0 };
 
-        /* Lanes beyond the block repeat its last row, so they raise no exception that this row does not. */
+        /* Lanes beyond the block repeat its last row, so they raise no other exceptions than this row does. */
         for (int64_t i = 0; i < GRAFT_GRB_BLOCK && begin < end; i++)
             x[i] = d[(i < count ? i : count - 1) * a->n_rows + k];
         for (int64_t e = begin; e < end; e++) {
@@ -55,8 +55,8 @@ GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_
     }
 }
 
-/* Z = D A, D [m x k] and Z [m x n] row by row. The sums of an element are in the order of rows of A, for any number of
- * threads. \return whether there was memory */
+/* Compute Z = D A, with D [m x k] and Z [m x n] stored row by row. The sums of an element follow the order of rows of
+ * A, for any number of threads. \return whether there was enough memory */
 GRAFT_GRB_FN int graft_grb_multiply_blocks(const graft_csr *a, const float *d, int64_t m, int32_t threads, float *z)
 {
     const int64_t n = a->n_cols, blocks = (m + GRAFT_GRB_BLOCK - 1) / GRAFT_GRB_BLOCK;
@@ -83,7 +83,8 @@ GRAFT_GRB_FN int graft_grb_multiply_blocks(const graft_csr *a, const float *d, i
     return !failed;
 }
 
-/* Write a row of the bitmap of Z: the columns of A with entries. \return how many there are */
+/* Write a row of the bitmap of Z, which marks the columns of A that have entries. \return the number of these
+ * columns */
 GRAFT_GRB_FN int64_t graft_grb_find_columns(const graft_csr *a, int8_t *row)
 {
     const int64_t entries = graft_grb_row(a, a->n_rows);
@@ -95,7 +96,7 @@ GRAFT_GRB_FN int64_t graft_grb_find_columns(const graft_csr *a, int8_t *row)
     return found;
 }
 
-/* Lend D and P of Z = D P. \return NULL, or why GraphBLAS has to compute the product */
+/* Lend D and P of Z = D P. \return NULL, or the reason why GraphBLAS must compute the product */
 GRAFT_GRB_FN const char *graft_grb_lend_wide(graft_grb *grb, struct graft_grb_product *p)
 {
     const int      first = p->ring.multiply == GRAFT_GRB_FIRST;
@@ -123,7 +124,7 @@ GRAFT_GRB_FN const char *graft_grb_lend_wide(graft_grb *grb, struct graft_grb_pr
     return NULL;
 }
 
-/* Make Z = D P beside C, then finish. */
+/* Compute Z = D P in a separate object, and then assign it to C. */
 GRAFT_GRB_FN const char *graft_grb_multiply_wide(graft_grb *grb, struct graft_grb_product *p, GrB_Info *info)
 {
     const char      *why = graft_grb_lend_wide(grb, p);

@@ -8,7 +8,7 @@
  * diagonal A or a single entry. So Z belongs to GraphBLAS, and the host's C is never passed to it. The inputs A and B
  * are imported by pack and exported by unpack; none of their arrays is freed in between.
  * SPDX-License-Identifier: Apache-2.0 */
-#define GRAFT_GRB_CALLS 0 /* of any version */
+#define GRAFT_GRB_CALLS 0 /* this file works with all versions */
 #include "common/mode.h"
 #include "common/module.h"
 #include "epilogue.h"
@@ -24,17 +24,17 @@
 
 struct prepared {
     const struct graphblas *graphblas;
-    int64_t                *columns; /* sorted in each row; NULL if the columns of the csr are usable */
-    void                   *values;  /* of the sorted entries; NULL if the values of the csr are usable */
+    int64_t                *columns; /* columns, sorted in each row; NULL if the columns of the csr can be used */
+    void                   *values;  /* values of the sorted entries; NULL if the values of the csr can be used */
     uint64_t                columns_bytes, values_bytes;
-    GrB_Matrix              weighted; /* A; NULL if it has no values */
-    GrB_Matrix              ones[2];  /* A with every value 1, float and double */
-    float                   one_f32;  /* the values of ones[] */
+    GrB_Matrix              weighted; /* matrix A; NULL if it has no values */
+    GrB_Matrix              ones[2];  /* A with all values 1, in float and in double */
+    float                   one_f32;  /* the values of the matrices `ones` */
     double                  one_f64;
-    GrB_Matrix              z; /* [rows x z_width] of z_dtype, full; NULL until the first run */
+    GrB_Matrix              z; /* full matrix [rows x z_width] of type z_dtype; NULL until the first run */
     int64_t                 z_width;
     graft_dtype             z_dtype;
-    GrB_Index               z_bytes; /* capacity of its array; 0 if unknown */
+    GrB_Index               z_bytes; /* capacity of its array in bytes; 0 if it is unknown */
     GrB_Descriptor          descriptor;
 };
 
@@ -59,7 +59,7 @@ static int32_t foreign(graft_error *error, GrB_Info info, const char *call)
     return fail(error, GRAFT_ERR_MODULE, info, "GraphBLAS returned %d from %s", (int)info, call);
 }
 
-/* Does not start GraphBLAS: a module may be loaded and never used. */
+/* Make the state of the kernel. GraphBLAS is not started, because a module may be loaded and never used. */
 static int32_t init(const graft_host *host, void **state, graft_error *error)
 {
     struct graphblas *graphblas = host->allocate(host->self, sizeof *graphblas, 64);
@@ -88,8 +88,8 @@ static int32_t supports(void *state, const graft_csr *a, const graft_mxm_args *a
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-/* Unpack the arrays of a CSR matrix and free the matrix. Freeing it with its arrays would free the host's arrays; if
- * unpack runs out of memory, the few bytes of the handle are leaked instead. */
+/* Unpack the arrays of a CSR matrix and free the matrix. Freeing it together with its arrays would free the host's
+ * arrays. If unpacking runs out of memory, only the small handle is leaked. */
 static void return_a(const struct grb_calls *grb_calls, GrB_Matrix matrix)
 {
     GrB_Index *row_ptr, *columns, sizes[3];
@@ -133,7 +133,7 @@ static int is_ascending(const graft_csr *csr, int64_t row)
     return 1;
 }
 
-/* Entries of one row that are being sorted; values may be NULL. */
+/* The entries of one row that are being sorted. The values may be NULL. */
 struct entries {
     int64_t *columns;
     char    *values;
@@ -164,7 +164,7 @@ static void sift_down(const struct entries *entries, int64_t root, int64_t count
     }
 }
 
-/* Heap sort: needs no extra memory, and O(n log n) in the worst case. */
+/* Sort a row by heap sort, which needs no extra memory, and O(n log n) time in the worst case. */
 static void sort_row(const struct entries *entries, int64_t count)
 {
     for (int64_t root = count / 2 - 1; root >= 0; root--) sift_down(entries, root, count);
@@ -293,12 +293,12 @@ static int is_weighted(const struct prepared *p, graft_semiring semiring)
            (semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MIN_TIMES);
 }
 
-/* Semiring and accumulator of GrB_mxm. A sum without weights is a product with ones, because GraphBLAS vectorises only
- * plus_times. */
+/* The semiring and the accumulator of GrB_mxm. A sum without weights is computed as a product with ones, because
+ * GraphBLAS vectorises only plus_times. */
 struct operation {
     GrB_Matrix   a;
     GrB_Semiring semiring;
-    GrB_BinaryOp add; /* accumulates into Z */
+    GrB_BinaryOp add; /* operator that accumulates into Z */
 };
 
 static struct operation operation_of(const struct prepared *p, const graft_mxm_args *args)
@@ -323,7 +323,7 @@ static struct operation operation_of(const struct prepared *p, const graft_mxm_a
     };
 }
 
-/* Whether a row has a NaN, or optionally an infinity. */
+/* Whether a row has a NaN or, if asked for, an infinity. */
 static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
 {
     int found = 0;
@@ -340,7 +340,8 @@ static int is_suspect(const graft_dense *dense, int64_t row, int infinities)
     return found;
 }
 
-/* max and min of GraphBLAS ignore NaN, ours propagate it; a weight of 0 turns an infinity into NaN. */
+/* Refuse products with NaN. max and min of GraphBLAS ignore NaN, and ours propagate it; and a weight of 0 turns an
+ * infinity into NaN. */
 static int32_t refuse_nan(const struct prepared *p, const graft_mxm_args *args, graft_error *error)
 {
     const int     weighted = is_weighted(p, args->semiring);
@@ -393,7 +394,7 @@ static GrB_Info open_z(struct prepared *p, void **array)
     return GxB_Matrix_unpack_FullR(p->z, array, &p->z_bytes, NULL, NULL);
 }
 
-/* Create Z of this shape with every element the identity. GraphBLAS allocates its memory when it multiplies. */
+/* Create Z of this shape, where every element is the identity. GraphBLAS allocates its memory when it multiplies. */
 static GrB_Info new_z(const struct graphblas *graphblas, struct prepared *p, const graft_mxm_args *args)
 {
     const struct grb_calls *grb_calls = &graphblas->calls;
@@ -445,8 +446,8 @@ static GrB_Info reset_z(const struct graphblas *graphblas, struct prepared *p, c
 
 enum { MODES_MOST = 1024 };
 
-/* Each thread of a team of GraphBLAS, which OpenMP keeps from one parallel region of the caller to the next, swaps its
- * mode with mode[thread]. */
+/* Swap the floating-point mode of each thread of a GraphBLAS team with mode[thread]. OpenMP keeps the threads of a team
+ * from one parallel region of the caller to the next. */
 static void swap_modes(mode_fp *mode, int threads)
 {
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -457,7 +458,7 @@ static void swap_modes(mode_fp *mode, int threads)
     }
 }
 
-/* Z (+)= A B, by each thread in the mode of the caller. */
+/* Compute Z (+)= A B, in which each thread computes in the mode of the caller. */
 static GrB_Info multiply(const struct graphblas *graphblas, struct prepared *p, const struct operation *operation,
                          GrB_Matrix b, int threads)
 {
@@ -495,11 +496,11 @@ static int32_t product(const struct graphblas *graphblas, struct prepared *p, co
     if (info == GrB_SUCCESS) info = multiply(graphblas, p, &operation, b, args->threads);
     graphblas_use_threads(graphblas, p->descriptor, 0);
     taken = GxB_Matrix_unpack_FullR(b, &back, &bytes, &iso, NULL);
-    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* else it is leaked, as in return_a() */
+    if (taken == GrB_SUCCESS) GrB_Matrix_free(&b); /* otherwise it is leaked, as in return_a() */
     return foreign(error, info != GrB_SUCCESS ? info : taken, "GrB_mxm");
 }
 
-/* Unpack the array of Z during the epilogue. */
+/* Unpack the array of Z and run the epilogue on it. */
 static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_args *args, graft_error *error)
 {
     const struct grb_calls *grb_calls = &p->graphblas->calls;
@@ -513,7 +514,7 @@ static int32_t finish(struct prepared *p, const graft_csr *a, const graft_mxm_ar
     return foreign(error, info, "reading Z");
 }
 
-/* B with contiguous rows: itself, or a copy. */
+/* Matrix B with contiguous rows: B itself, or a copy. */
 static void *pack_rows(const graft_host *host, const graft_dense *b, uint64_t element, uint64_t bytes)
 {
     const uint64_t row = (uint64_t)b->n_cols * element;

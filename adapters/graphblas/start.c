@@ -1,6 +1,6 @@
 /* Finds GraphBLAS, and starts it unless the host starts it.
  * SPDX-License-Identifier: Apache-2.0 */
-#define GRAFT_GRB_CALLS 0 /* of any version */
+#define GRAFT_GRB_CALLS 0 /* this file works with all versions */
 #include "start.h"
 
 #include "graft_module.h"
@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Options and their numbers in version 7 and after it. */
+/* Options, and their numbers in version 7 and in later versions. */
 enum {
     MODE_7 = 2,
     MODE = 7003,
@@ -25,7 +25,7 @@ enum {
 
 enum { OLDEST = 7, NEWEST = 10 };
 
-/* A library that is already in the process, or NULL. Functions exported by the program count too. */
+/* Find a library that is already in the process, or return NULL. Functions that the program exports count too. */
 static void *find_loaded(const char *path)
 {
     char    name[32];
@@ -34,7 +34,7 @@ static void *find_loaded(const char *path)
 
     if (path != NULL) return dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     if (found != NULL) {
-        /* By its own file, because another library may precede it. */
+        /* Open the library by its own file name, because another library may precede it. */
         handle = dladdr(found, &object) != 0 ? dlopen(object.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
         return handle != NULL ? handle : dlopen(NULL, RTLD_NOW);
     }
@@ -59,7 +59,7 @@ static void *load_newest(const char *path)
     return handle;
 }
 
-/* A library older than the flags has a shorter struct. */
+/* A library that is older than the flags has a shorter struct. */
 static int host_starts_it(const graft_host *host)
 {
     return host->size >= GRAFT_HAS(graft_host, flags) && (host->flags & GRAFT_HOST_STARTS_LIBRARIES) != 0;
@@ -77,7 +77,7 @@ __attribute__((format(printf, 3, 4))) static int32_t refuse(graft_error *error, 
     return GRAFT_ERR_UNSUPPORTED;
 }
 
-/* GrB_PANIC: it has not been started. */
+/* Ask for the mode. GrB_PANIC means that GraphBLAS has not been started. */
 static GrB_Info ask_mode(const struct grb_calls *grb_calls)
 {
     int32_t  mode;
@@ -86,8 +86,8 @@ static GrB_Info ask_mode(const struct grb_calls *grb_calls)
     return info == GrB_SUCCESS || info == GrB_PANIC ? info : GxB_Global_Option_get_INT32(MODE_7, &mode);
 }
 
-/* In blocking mode, without compilation at run time in later versions, and in 7 without its memory pool, which
- * serialises. */
+/* Start GraphBLAS in blocking mode. Later versions are started without compilation at run time, and version 7 without
+ * its memory pool, which would serialise threads. */
 static GrB_Info start_own(const struct grb_calls *grb_calls, void *handle)
 {
     int64_t no_pool[64] = { 0 };

@@ -17,22 +17,22 @@
 
 #include "graphblas/calls.h"
 
-/** The state of the module for one context. */
+/** The state of the module in one context. */
 struct graphblas {
     const graft_host *host;
     struct grb_calls  calls;
-    int               major; /**< version; 0 while it cannot be used */
-    int               own;   /**< 1: this module has started it */
+    int               major; /**< major version; 0 as long as it cannot be used */
+    int               own;   /**< 1 if this module has started it */
 };
 
 /** Make sure that GraphBLAS can be called. \return OK; ERR_UNSUPPORTED with the reason, which may be temporary. */
 int32_t graphblas_start(struct graphblas *graphblas, graft_error *error);
 
-/** Let products with this descriptor use `threads` threads, 0: the setting of GraphBLAS. After version 7 this is a
- *  setting of the process, which is changed only if the host does not own GraphBLAS. */
+/** Set the number of threads of products with this descriptor; 0 is the setting of GraphBLAS. After version 7 this is a
+ * setting of the process, which is changed only if the host does not own GraphBLAS. */
 GrB_Info graphblas_use_threads(const struct graphblas *graphblas, GrB_Descriptor descriptor, int32_t threads);
 
-/** Store a matrix by row. */
+/** Make GraphBLAS store a matrix by row. */
 GrB_Info graphblas_hold_by_row(const struct graphblas *graphblas, GrB_Matrix matrix);
 
 #endif

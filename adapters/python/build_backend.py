@@ -20,7 +20,7 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EPOCH = (2020, 1, 1, 0, 0, 0)  # the time of all files, so that equal sources give equal wheels
+EPOCH = (2020, 1, 1, 0, 0, 0)  # the time of all files, so that wheels of equal sources are equal
 
 
 def _project():
@@ -53,7 +53,8 @@ def _build(folder):
 
 
 def _files(build):
-    """{name in the wheel: path} of the package, the library, its modules, the partitioner, and the drop-in in two."""
+    """The files of a wheel as {name in the wheel: path}: the package, the library, its modules, the partitioner, and
+    the two files of the drop-in."""
     package = os.path.join(build, "adapters", "python", "graft")
     sources = glob.glob(os.path.join(HERE, "graft", "*.py")) + [os.path.join(HERE, "graft", "py.typed")]
     files = {"graft/" + os.path.basename(path): path for path in [*sources, os.path.join(package, "_abi.py")]}
@@ -65,7 +66,8 @@ def _files(build):
 
 
 def _write_wheel(path, contents):
-    """`contents` is {name: (bytes, is a program)}, the record of them comes last."""
+    """Write a wheel. `contents` is {name: (bytes, whether it is a program)}. The record of the contents is written
+    last."""
     record = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (data, is_program) in contents.items():
@@ -112,14 +114,14 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def _sources():
-    """Paths of the whole source, relative to its root."""
+    """The paths of the whole source, relative to its root."""
     for path, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in (".git", "__pycache__") and not name.startswith("build")]
         yield from (os.path.relpath(os.path.join(path, name), ROOT) for name in names if not name.endswith(".whl"))
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """The whole source, with a pyproject.toml at its top that leads here."""
+    """Pack the whole source, with a pyproject.toml at its top level that refers to this folder."""
     base = f"graft_gnn-{_version()}"
     with open(os.path.join(HERE, "pyproject.toml"), encoding="utf-8") as file:
         project = file.read().replace('backend-path = ["."]', 'backend-path = ["adapters/python"]').replace(

@@ -13,11 +13,11 @@ import sys
 import tempfile
 
 HEADERS = ("graft.h", "draft/graft_stream.h")  # the second one includes the other drafts for hosts
-SYSTEM_HEADERS = ("stddef.h", "stdint.h")  # cffi knows their types
+SYSTEM_HEADERS = ("stddef.h", "stdint.h")  # cffi has the types in these headers
 
 
 def preprocess(folder, compiler, *flags):
-    """The text of all headers for hosts after the preprocessor, with `flags`."""
+    """The text of all headers for hosts, preprocessed with `flags`."""
     with tempfile.TemporaryDirectory() as empty:
         for name in SYSTEM_HEADERS:
             open(os.path.join(empty, name), "w").close()
@@ -46,7 +46,7 @@ def declarations(folder, compiler):
 
 
 def macros(folder, compiler):
-    """The identifiers of interfaces and the version of the contract."""
+    """The ids of interfaces and the version of the contract."""
     text = preprocess(folder, compiler, "-dM")
     ids = dict(re.findall(r'^#define (GRAFT_\w+_ID) "([^"]+)"', text, re.MULTILINE))
     version = int(re.search(r"^#define GRAFT_ABI_VERSION (\d+)u", text, re.MULTILINE)[1])
@@ -54,7 +54,7 @@ def macros(folder, compiler):
 
 
 def statuses(text):
-    """{number: name} of all failures."""
+    """The failures as {number: name}."""
     return {int(value): name for name, value in re.findall(r"\bGRAFT_(ERR_\w+) = \((-\d+)\)", text)}
 
 
@@ -65,7 +65,7 @@ def write(folder, output, depfile, *compiler):
     builder = cffi.FFI()
     builder.set_source("graft._abi", None)
     builder.cdef(text)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints what it writes
+    with contextlib.redirect_stdout(io.StringIO()):  # because cffi prints what it writes
         builder.emit_python_code(output)
     preprocess(folder, compiler, "-MM", "-MT", output, "-MF", depfile)
     with open(output, "a", encoding="utf-8") as file:

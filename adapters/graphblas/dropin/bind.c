@@ -1,6 +1,7 @@
-/* A call belongs to the GraphBLAS that owns its arguments, since built-in objects lie in the image of their library.
- * Without such an argument it belongs to the GraphBLAS in the scope of its caller. Neither depends on names of files or
- * on the order in which libraries were loaded, and calls through function pointers are no exception.
+/* Finds the GraphBLAS library that must compute a call. A call belongs to the library that owns its arguments, because
+ * built-in objects lie in the image of their library. Without such an argument it belongs to the library in the scope
+ * of its caller. Neither rule depends on names of files or on the order in which libraries were loaded, and both also
+ * hold for calls through function pointers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
 
@@ -12,16 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many objects this process has mapped and unmapped. */
+/* The numbers of objects that this process has mapped and unmapped. */
 struct changes {
     unsigned long long mapped, unmapped;
 };
 
-/* A library stays in the list when it is unmapped, because another thread may read the list. It is valid while nothing
- * has been unmapped since it was last resolved. */
+/* A known library. It stays in the list when it is unmapped, because another thread may read the list. It is valid as
+ * long as no object has been unmapped since it was last resolved. */
 struct library {
     struct grb_binding         binding;
-    uintptr_t                  begin, end; /* of its image */
+    uintptr_t                  begin, end; /* first and last address of its image */
     _Atomic unsigned long long unmapped;
     struct library            *next;
 };
@@ -38,11 +39,12 @@ static int read_changes(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* A mapped object: the one at `address`, or object number `number` of those that have "graphblas" in their names. */
+/* A mapped object that is searched for: the one at `address`, or object number `number` of those that have "graphblas"
+ * in their names. */
 struct object {
     uintptr_t address, begin, end;
     int       number;
-    char      name[PATH_MAX]; /* empty for the program itself */
+    char      name[PATH_MAX]; /* path of the object; empty for the program itself */
 };
 
 static int visit_object(struct dl_phdr_info *info, size_t size, void *arg)
@@ -76,7 +78,7 @@ static void *open_object(const struct object *object)
     return handle;
 }
 
-/* Before GrB_init() the version is not known: the next call asks for it again. */
+/* Whether the version of the library is known. Before GrB_init() it is not, and the next call asks for it again. */
 static int is_started(struct library *library)
 {
     struct grb_binding *binding = &library->binding;
@@ -85,8 +87,9 @@ static int is_started(struct library *library)
     return atomic_load(&binding->major) != 0;
 }
 
-/* Resolve the object if it is a GraphBLAS. No lock is held, because the linker may run code of the host that
- * multiplies; two threads may add the same library. \return NULL if it is none, or there is no memory */
+/* Resolve the object if it is a GraphBLAS library. No lock is held, because the linker may run code of the host that
+ * multiplies. Two threads may therefore add the same library. \return NULL if it is not a GraphBLAS library, or if
+ * there is no memory */
 static struct library *add_library(const struct object *object, unsigned long long unmapped)
 {
     void           *handle = open_object(object);
@@ -115,7 +118,7 @@ static struct library *add_library(const struct object *object, unsigned long lo
     return made;
 }
 
-/* The known GraphBLAS whose image has the address, or NULL */
+/* The known GraphBLAS library whose image contains the address, or NULL */
 static struct library *known_at(uintptr_t address, unsigned long long unmapped)
 {
     struct library *library = atomic_load_explicit(&libraries, memory_order_acquire);
@@ -138,9 +141,9 @@ static struct library *library_at(uintptr_t address, unsigned long long unmapped
 
 typedef struct library *(*finder)(uintptr_t address, unsigned long long unmapped);
 
-/* The owner of a call with these arguments: a built-in semiring lies in the image of its library. So does a built-in
- * type, to which one of the first words of a matrix points: number 4 in versions 7 and 8, and 6 in later ones. The
- * words before it are sizes and pointers to memory. */
+/* The library that owns the arguments of a call. A built-in semiring lies in the image of its library. So does a
+ * built-in type, and one of the first words of a matrix points to its type: word number 4 in versions 7 and 8, and 6 in
+ * later ones. The words before it are sizes and pointers to memory. */
 static struct library *owner_of(const void *semiring, const void *output, finder find, unsigned long long unmapped)
 {
     enum { FIRST = 2, LAST = 6 };
@@ -151,8 +154,8 @@ static struct library *owner_of(const void *semiring, const void *output, finder
     return library;
 }
 
-/* As the linker resolves symbols of the caller: in the global scope, then among the dependencies of its object. A
- * symbol that the drop-in does not define leads to GraphBLAS. */
+/* Find the library as the linker resolves symbols of the caller: first in the global scope, then among the dependencies
+ * of its object. A symbol that the drop-in does not define leads to GraphBLAS. */
 static struct library *library_in_scope(void *caller, unsigned long long unmapped)
 {
     static const char marker[] = "GrB_Matrix_new";
@@ -164,7 +167,7 @@ static struct library *library_in_scope(void *caller, unsigned long long unmappe
     return library_at((uintptr_t)found, unmapped);
 }
 
-/* The last resort: a library by its name, which is one that has been started unless there is none. */
+/* The last resort is to find a library by its name. A library that has been started is preferred. */
 static struct library *library_by_name(unsigned long long unmapped)
 {
     struct library *library, *any = NULL;
@@ -206,7 +209,8 @@ const struct grb_binding *grb_bind(void *caller, const void *semiring, const voi
     return &library->binding;
 }
 
-/* In version 7 the public option does not exist, but the library exports its own way to it. */
+/* The function malloc of the library. In version 7 there is no public option for it, but the library exports a function
+ * of its own. */
 grb_malloc grb_malloc_of(const struct grb_binding *binding)
 {
     enum { MALLOC_FUNCTION = 7037 };

@@ -1,5 +1,6 @@
-/* libgraft-grb.so: GrB_mxm, GrB_mxv and GrB_vxm for programs that do not use Graft. It precedes GraphBLAS, by
- * LD_PRELOAD or in the order of linking; Graft computes a call if graft_grb.h can, else it is passed on unchanged.
+/* libgraft-grb.so: replaces GrB_mxm, GrB_mxv and GrB_vxm in programs that do not use Graft. It precedes GraphBLAS, by
+ * LD_PRELOAD or in the order of linking. Graft computes a call if graft_grb.h supports it; otherwise the call is passed
+ * on to GraphBLAS unchanged.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bind.h"
 #include "products.h"
@@ -17,22 +18,22 @@ typedef GrB_Info (*compute_fn)(const struct grb_calls *, int, struct graft_grb *
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* A context serves one caller at a time. Unused contexts wait in a list, so threads may start and end. */
+/* A context serves one caller at a time. Unused contexts are kept in a list, so that threads may start and end. */
 struct server {
     graft_grb      grb;
-    compute_fn     compute; /* grb_compute() */
+    compute_fn     compute; /* the function grb_compute() */
     struct server *next;
 };
 
 static struct {
     pthread_mutex_t lock;
     struct server  *first;
-    int             unusable; /* the library cannot be opened, */
-    graft_error     error;    /* for this reason */
-    int             forked;   /* this process is a child of the process that began */
+    int             unusable; /* whether the library cannot be opened */
+    graft_error     error;    /* the reason why it cannot be opened */
+    int             forked;   /* whether this process is a child of the process in which the drop-in was first used */
 } idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Take the locks, so that no thread missing in the child holds one. */
+/* Take the locks before fork(), so that no lock is held in the child by a thread that does not exist there. */
 static void before_fork(void)
 {
     grb_report_lock();
@@ -58,7 +59,7 @@ static __attribute__((constructor)) void watch_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* The path of a file beside this library, or its name if the folder is not known. */
+/* The path of a file in the folder of this library, or only its name if the folder is not known. */
 static const char *beside(const char *name, char *path, size_t size)
 {
     Dl_info     self;
@@ -69,7 +70,8 @@ static const char *beside(const char *name, char *path, size_t size)
     return path;
 }
 
-/* libgraft.so.1 beside this library, or as found by the dynamic linker. The error is the first error. */
+/* Load libgraft.so.1 from the folder of this library, or as the dynamic linker finds it. The error is the first
+ * error. */
 static int32_t load(const graft_api **api, graft_error *error)
 {
     static const char name[] = "libgraft.so.1";
@@ -80,7 +82,8 @@ static int32_t load(const graft_api **api, graft_error *error)
     return first != name ? graft_load(name, NULL, api, NULL) : error->code;
 }
 
-/* grb_compute() of the library beside this one only, as it has the structs of the same release; or NULL. */
+/* Find grb_compute(). It must come from the library in this folder, because the structs of both must be of the same
+ * release. NULL if there is none. */
 static compute_fn load_compute(graft_error *error)
 {
     char        path[PATH_MAX];
@@ -96,8 +99,8 @@ static compute_fn load_compute(graft_error *error)
     return compute;
 }
 
-/* Begin to use Graft. The smaller library is loaded first: without it, Graft and OpenMP stay out of the process.
- * \return whether it succeeded; else error->message says why not */
+/* Begin to use Graft. The smaller library is loaded first. If it is missing, Graft and OpenMP are not loaded into the
+ * process. \return whether this succeeded; otherwise error->message has the reason */
 static int begin_server(struct server *server, const graft_api **api, graft_error *error)
 {
     server->compute = load_compute(error);
@@ -126,7 +129,7 @@ static struct server *new_server(graft_error *error)
     return server;
 }
 
-/* \return a context for a call of Graft, until put_server(); or NULL, and *why */
+/* Take a context for a call of Graft. put_server() ends its use. \return NULL if there is none, and *why */
 static struct server *take_server(const char **why)
 {
     graft_error    error = GRAFT_INIT(graft_error);
@@ -177,8 +180,8 @@ static void *copy_output(const struct grb_calls *calls, const struct grb_call *k
     return calls->GrB_Vector_dup_(&vector, k->c) == GrB_SUCCESS ? vector : NULL;
 }
 
-/* Let GraphBLAS compute the product that took Graft `graft` seconds, into a copy of the earlier output; free the
- * copy. */
+/* Let GraphBLAS compute the product for which Graft took `graft` seconds, into a copy of the earlier output, and
+ * compare the times. The copy is freed. */
 static void compare(const struct grb_calls *calls, const struct grb_call *k, const struct grb_kind *kind, void *copy,
                     double graft)
 {
@@ -191,10 +194,10 @@ static void compare(const struct grb_calls *calls, const struct grb_call *k, con
     if (vector != NULL) calls->GrB_Vector_free_(&vector);
 }
 
-/* Set while a call of this thread is computed. */
+/* Whether this thread is computing a call. */
 static _Thread_local int is_busy;
 
-/* \return NULL, or why Graft cannot serve a call of this GraphBLAS */
+/* \return the reason why Graft cannot compute a call of this GraphBLAS, or NULL */
 static const char *find_obstacle(const struct grb_binding *binding)
 {
     const int major = atomic_load(&binding->major);
@@ -217,7 +220,7 @@ static GrB_Info serve(void *caller, const struct grb_call *k)
     double                    begin;
     GrB_Info                  info;
 
-    if (binding == NULL) return GrB_PANIC; /* GraphBLAS is not in this process */
+    if (binding == NULL) return GrB_PANIC; /* this process has no GraphBLAS */
     if (!grb_wishes()->off) why = find_obstacle(binding);
     if (!grb_wishes()->off && why == NULL) server = take_server(&why);
     if (server == NULL) {

@@ -1,4 +1,4 @@
-/* The struct of an iterator in versions 7 to 9, whose integers all have 64 bits.
+/* The struct of an iterator in versions 7 to 9, in which all integers have 64 bits.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_DROPIN_ITERATOR_64_H
 #define GRAFT_GRB_DROPIN_ITERATOR_64_H

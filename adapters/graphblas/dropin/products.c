@@ -22,7 +22,8 @@ static const struct grb_version *find_version(int major)
 __attribute__((visibility("default"))) GrB_Info grb_compute(const struct grb_calls *calls, int major,
                                                             struct graft_grb *grb, const struct grb_call *k)
 {
-    static atomic_int            binds = -1; /* whether OpenMP binds threads that start a team; -1: not asked yet */
+    static atomic_int            binds = -1; /* whether OpenMP binds threads that start a team; -1 if it is not yet
+                                              * known */
     const struct grb_version    *version = find_version(major);
     struct graft_load_processors before;
     GrB_Info                     info;

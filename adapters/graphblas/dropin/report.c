@@ -1,4 +1,4 @@
-/* Counts of calls, and the lines on standard error by variable GRAFT_GRB.
+/* Counts calls, and prints the lines on standard error that variable GRAFT_GRB asks for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
@@ -13,15 +13,16 @@ enum { KINDS = 12, REASONS = 24, TRIES = 5 };
 static struct {
     pthread_mutex_t lock;
     struct {
-        int       tries;        /* comparisons of a call; calls left to GraphBLAS cannot be compared */
-        double    graft, plain; /* seconds of the compared call */
-        double    seconds;      /* of all taken calls */
+        int       tries;        /* number of attempts to compare a call; calls that are left to GraphBLAS cannot be
+                                 * compared */
+        double    graft, plain; /* duration of the compared call in seconds, with Graft and with GraphBLAS */
+        double    seconds;      /* duration of all calls that Graft computed */
         long long taken;
     } kinds[KINDS];
     struct {
         char      text[480];
         long long calls;
-    } reasons[REASONS]; /* the last counts further reasons */
+    } reasons[REASONS]; /* the last element counts all further reasons */
 } counts = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct grb_wishes wishes = { .work = -1, .columns = -1 };
@@ -41,7 +42,7 @@ static int read_number(const char *word, const char *name, long long *number)
     return 1;
 }
 
-/* The word without blanks around it. */
+/* The word without leading and trailing blanks. */
 static char *trim(char *word)
 {
     char *end = word + strlen(word);
@@ -154,7 +155,8 @@ void grb_note_call(const struct grb_kind *kind, const char *why, double seconds)
     pthread_mutex_unlock(&counts.lock);
 }
 
-/* Seconds saved are estimated from the seconds of Graft and the ratio of the call that both computed. */
+/* Print the summary. The saved time is estimated from the time of Graft and the ratio of the two times of the call that
+ * both computed. */
 static void report(void)
 {
     long long taken = 0, left = 0;

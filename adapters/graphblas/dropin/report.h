@@ -7,15 +7,16 @@ struct graft_grb;
 
 /** The words of the variable GRAFT_GRB, which are separated by commas. */
 struct grb_wishes {
-    int       off;     /**< "off": pass everything on */
+    int       off;     /**< "off": pass all calls on */
     int       exact;   /**< "exact": compute nothing that may differ in rounding */
     int       verbose; /**< "verbose": a line on standard error for each call */
     int       summary; /**< "summary": some lines on standard error when the program ends */
-    long long work;    /** < "work=N": the fewest entries times columns of a taken product; -1: default */
-    long long columns; /** < "columns=N": the fewest columns of its dense operand; -1: default */
+    long long work;    /** "work=N": the smallest number of entries times columns of a product that Graft computes; -1
+                        * for the default */
+    long long columns; /** "columns=N": the smallest number of columns of its dense operand; -1 for the default */
 };
 
-/** Read once. [any-thread] */
+/** The words, which are read once. [any-thread] */
 const struct grb_wishes *grb_wishes(void);
 
 /** A kind of call; for a summary GraphBLAS also computes one call of each kind. */
@@ -24,20 +25,20 @@ struct grb_kind {
     int         masked, accumulates;
 };
 
-/** Seconds of CLOCK_MONOTONIC. */
+/** The time of CLOCK_MONOTONIC in seconds. */
 double grb_seconds(void);
 
-/** Whether a call of this kind has to be compared: no call has been compared yet. [any-thread] */
+/** Whether a call of this kind must be compared, because none has been compared yet. [any-thread] */
 int grb_compare_first(const struct grb_kind *kind);
 
-/** Note the seconds of the compared call: `graft` of Graft, and `plain` of GraphBLAS. */
+/** Record the duration of the compared call in seconds: `graft` of Graft, and `plain` of GraphBLAS. */
 void grb_note_comparison(const struct grb_kind *kind, double graft, double plain);
 
-/** Held while the process forks. */
+/** Take the lock, which is held while the process forks. */
 void grb_report_lock(void);
 void grb_report_unlock(void);
 
-/** Note one call. `why` is NULL if it was taken. [any-thread] */
+/** Count one call. `why` is NULL if Graft computed it. [any-thread] */
 void grb_note_call(const struct grb_kind *kind, const char *why, double seconds);
 
 #endif

@@ -1,4 +1,4 @@
-/* One major version of GraphBLAS in the drop-in.
+/* The functions of the drop-in for one major version of GraphBLAS.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef GRAFT_GRB_DROPIN_VERSION_H
 #define GRAFT_GRB_DROPIN_VERSION_H
@@ -7,7 +7,7 @@
 
 struct graft_grb;
 
-/** mxm, mxv and vxm of graft_grb.h, which call grb_calls. */
+/** The functions mxm, mxv and vxm of graft_grb.h, which use the table grb_calls. */
 struct grb_version {
     GrB_Info (*mxm)(struct graft_grb *, GrB_Matrix, GrB_Matrix, GrB_BinaryOp, GrB_Semiring, GrB_Matrix, GrB_Matrix,
                     GrB_Descriptor);

@@ -20,7 +20,7 @@ from .errors import (ArgumentError, CancelledError, Error, FileError, ForkedErro
                      UnsupportedError, VersionError)
 from .product import SEMIRINGS, Matrix, aggregate
 
-# The modules of the other names, which are imported at first use.
+# The modules that define the other names. They are imported when a name is first used.
 _LATER = {"Dataset": "data", "Graph": "distributed", "Halo": "distributed", "History": "history", "Mesh": "simulation",
           "Model": "model", "Network": "simulation", "Plan": "distributed", "Ranks": "ranks", "Sampler": "sampling",
           "Stream": "simulation", "Trainer": "training", "train": "training"}

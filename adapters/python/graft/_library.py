@@ -14,9 +14,9 @@ _loaded: dict[str, Any] = {}
 
 
 def _places() -> list[tuple[str, str]]:
-    """(path, description) in the order of tries. The package is in a wheel, which has a copy, in graft/python of the
-    folder of an installed library, in build/adapters/python of a build, or in adapters/python of the source, whose
-    build is usually beside it."""
+    """Yield (path, description) of each place, in the order in which they are tried. The package may be in a wheel,
+    which has a copy of the library, in graft/python of the folder of an installed library, in build/adapters/python
+    of a build, or in adapters/python of the source, whose build is usually in the same tree."""
     root = os.path.join(_HERE, *[os.pardir] * 3)
     return [(os.path.join(_HERE, "lib", _SONAME), "in this package"),
             (os.path.normpath(os.path.join(root, "libgraft.so")), "in the installed tree or build around this package"),
@@ -24,7 +24,8 @@ def _places() -> list[tuple[str, str]]:
 
 
 def find() -> str:
-    """The file: variable GRAFT_LIBRARY, a copy in the package, a build, or a library found by the dynamic linker."""
+    """Find the library: the file in variable GRAFT_LIBRARY, a copy in the package, a build, or a library that the
+    dynamic linker finds."""
     named = os.environ.get("GRAFT_LIBRARY")
     if named:
         return named
@@ -48,8 +49,8 @@ def _refuse(path: str, why: str) -> None:
 
 
 def _open(file: str) -> Any:
-    """With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place; this thread keeps its
-    processors."""
+    """Load the library. With OMP_PROC_BIND or OMP_PLACES, OpenMP binds the thread that loads it to one place.
+    Afterwards the thread may again run on its previous processors."""
     processors = os.sched_getaffinity(0)
     try:
         return ffi.dlopen(file, ffi.RTLD_NOW | ffi.RTLD_LOCAL)

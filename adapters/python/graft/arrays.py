@@ -23,14 +23,14 @@ _INTEGERS = {"int32": _I32, "int64": _I64}
 
 
 class CopyWarning(UserWarning):
-    """An array was converted, because the library cannot read it unchanged."""
+    """An array was converted, because the library cannot read it as it is."""
 
 
 _warned: set[str] = set()
 
 
 def warn_once(reason: str, detail: str = "") -> None:
-    """Warn of a reason at its first time, at the line of the program that called this package."""
+    """Warn about a reason once, at the line of the program that called this package."""
     if reason not in _warned:
         _warned.add(reason)
         depth, frame = 2, sys._getframe(0).f_back
@@ -40,7 +40,7 @@ def warn_once(reason: str, detail: str = "") -> None:
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """numpy.asarray(); another object is refused by its name."""
+    """Call numpy.asarray(). An object that is not an array is refused, and the message has its name."""
     import numpy as np
     try:
         return np.asarray(x)
@@ -50,7 +50,7 @@ def as_array(x: Any, name: str) -> np.ndarray:
 
 
 def check_real(x: np.ndarray, name: str) -> None:
-    """Refuse complex numbers, whose imaginary part would be lost, and other objects than numbers."""
+    """Refuse complex numbers, whose imaginary part would be lost, and objects that are not numbers."""
     if x.dtype.kind not in "fiub" and x.dtype.name not in _FLOATS:
         raise ArgumentError(f"{name} has type {x.dtype.name}, expected float32 or float64")
 
@@ -68,7 +68,7 @@ def pointer(x: np.ndarray) -> Any:
 
 
 def copy(data: Any, count: int, dtype: str) -> np.ndarray:
-    """A copy of `count` elements of the library; zeros for a null pointer."""
+    """Copy `count` elements from the library. A NULL pointer gives zeros."""
     import numpy as np
     out = np.zeros(count, dtype)
     if data:
@@ -77,7 +77,7 @@ def copy(data: Any, count: int, dtype: str) -> np.ndarray:
 
 
 def view_dense(x: np.ndarray, dtype: int | None = None) -> Any:
-    """A graft_dense of an array with is_row_major(). The caller keeps the array alive."""
+    """A graft_dense that describes an array with is_row_major(). The caller keeps the array alive."""
     stride = x.strides[0] // x.itemsize if x.shape[0] > 1 else x.shape[1]
     return new("graft_dense", dtype=dtype or _FLOATS[x.dtype.name], n_rows=x.shape[0], n_cols=x.shape[1],
                stride=max(stride, x.shape[1]), data=pointer(x))
@@ -113,7 +113,7 @@ def read_dense(x: Any, name: str, columns: bool = True) -> np.ndarray:
 
 
 def check_output(x: Any, name: str, shape: tuple[int, ...], dtypes: tuple[str, ...]) -> np.ndarray:
-    """An array that the library may write: refused unless it is exactly as expected."""
+    """Check an array that the library may write. It is refused unless it is exactly as expected."""
     import numpy as np
     if not isinstance(x, np.ndarray):
         raise ArgumentError(f"{name} is a {type(x).__name__}, expected a numpy.ndarray that can be written")
@@ -131,7 +131,7 @@ def check_output(x: Any, name: str, shape: tuple[int, ...], dtypes: tuple[str, .
 
 
 def new_matrix(n_rows: int, n_cols: int, dtype: Any, zeros: bool = False) -> np.ndarray:
-    """An array that begins at a cache line, and so do its rows of a multiple of 16 floats."""
+    """Make a matrix that begins at a cache line. Its rows do so too if their length is a multiple of 16 floats."""
     import numpy as np
     dtype = np.dtype(dtype)
     bytes = n_rows * n_cols * dtype.itemsize
@@ -151,8 +151,8 @@ def read_vector(x: Any, name: str, length: int, dtype: Any) -> np.ndarray:
 
 
 def read_whole(x: Any, name: str, dtype: Any, low: int, high: int) -> np.ndarray:
-    """Whole numbers from `low` to `high`, which may have a floating-point type, as a contiguous array with a vertex in
-    each row. Arrays that already have the type are checked by the library."""
+    """Read whole numbers from `low` to `high` as a contiguous array with one vertex in each row. They may have a
+    floating-point type. The library checks arrays that already have the right type."""
     import numpy as np
     x = as_array(x, name)
     check_real(x, name)
@@ -169,7 +169,7 @@ def read_whole(x: Any, name: str, dtype: Any, low: int, high: int) -> np.ndarray
 
 
 def read_whole_vector(x: Any, name: str, length: int, dtype: Any, low: int, high: int) -> np.ndarray:
-    """Whole numbers, one for each vertex."""
+    """Read one whole number for each vertex."""
     x = as_array(x, name)
     if x.shape != (length,):
         raise ArgumentError(f"{name} has shape {x.shape}, expected ({length},)")
@@ -177,7 +177,7 @@ def read_whole_vector(x: Any, name: str, length: int, dtype: Any, low: int, high
 
 
 def read_ids(x: Any, name: str) -> np.ndarray:
-    """A vector of integers of any integer type; the caller checks their range."""
+    """Read a vector of integers of any integer type. The caller checks their range."""
     import numpy as np
     x = as_array(x, name)
     if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size > 0):
@@ -201,7 +201,7 @@ class Csr:
         return None if self.values is None else self.values.dtype.name
 
     def view(self) -> Any:
-        """A graft_csr. The caller keeps this object alive."""
+        """A graft_csr that describes these arrays. The caller keeps this object alive."""
         short = self.indptr.dtype.name == "int32"
         return new("graft_csr", index_type=_INTEGERS[self.indices.dtype.name],
                    value_type=0 if self.values is None else _FLOATS[self.values.dtype.name],
@@ -215,7 +215,7 @@ def _read_indices(x: Any, name: str) -> np.ndarray:
     import numpy as np
     x = _native(as_array(x, name), name)
     if x.dtype.name in ("uint32", "uint64"):
-        x = x.view(x.dtype.name[1:])  # the library checks that none is negative
+        x = x.view(x.dtype.name[1:])  # the library checks that no index is negative
     if x.dtype.name not in _INTEGERS or x.ndim != 1:
         raise ArgumentError(f"{name} has type {x.dtype.name} and {x.ndim} dimensions, expected a vector of int32 or "
                             "int64")
@@ -242,7 +242,7 @@ def _read_values(x: Any, name: str, dtype: str | None) -> np.ndarray:
 
 
 def read_dtype(dtype: Any) -> str | None:
-    """"float32" or "float64", or None, from a name or a type of NumPy."""
+    """Read a type from its name or from a type of NumPy. The result is "float32", "float64" or None."""
     if dtype is None:
         return None
     import numpy as np
@@ -266,7 +266,7 @@ def read_shape(shape: Any, name: str) -> tuple[int, int]:
 
 
 def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype: str | None = None) -> Csr:
-    """Check lengths, which are unknown to the library; the library checks the contents."""
+    """Make a Csr. Lengths are checked here, because the library does not know them; the library checks the contents."""
     shape = read_shape(shape, name)
     indptr, indices = _read_indices(indptr, name + ".indptr"), _read_indices(indices, name + ".indices")
     if values is not None:
@@ -281,7 +281,7 @@ def csr_of(indptr: Any, indices: Any, values: Any, shape: Any, name: str, dtype:
 
 
 def csr_of_edges(sources: Any, targets: Any, shape: Any, values: Any = None, dtype: str | None = None) -> Csr:
-    """The entries (targets[e], sources[e]), in the order of the edges in each row."""
+    """Make a Csr with the entries (targets[e], sources[e]), in the order of the edges in each row."""
     import numpy as np
     shape = read_shape(shape, "A")
     sources, targets = read_ids(sources, "sources"), read_ids(targets, "targets")

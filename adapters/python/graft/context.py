@@ -20,7 +20,7 @@ _INTERFACES = {"graft_mxm_api": IDS["GRAFT_MXM_ID"], "graft_data_api": IDS["GRAF
                "graft_aggregate_api": IDS["GRAFT_AGGREGATE_ID"], "graft_halo_api": IDS["GRAFT_HALO_ID"],
                "graft_mesh_api": IDS["GRAFT_MESH_ID"], "graft_network_api": IDS["GRAFT_NETWORK_ID"],
                "graft_stream_api": IDS["GRAFT_STREAM_ID"], "graft_sample_api": IDS["GRAFT_SAMPLE_ID"]}
-_LOG_LEVELS = (10, 20, 30, 40)  # of the module logging, for the levels of the library
+_LOG_LEVELS = (10, 20, 30, 40)  # the levels of module logging that correspond to the levels of the library
 
 Log = Callable[[int, str], None]
 
@@ -28,7 +28,8 @@ _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 
 
 def _complete_types() -> None:
-    """Complete all structs, which cffi does at their first use; if two threads do it at once, cffi 2.0 aborts."""
+    """Complete all structs. cffi does so when they are first used, but if two threads do it at once, cffi 2.0
+    aborts."""
     for name in ffi.list_types()[0]:
         if ffi.typeof(name).kind != "struct":
             continue
@@ -52,7 +53,7 @@ def new(kind: str, /, **fields: Any) -> Any:
 
 
 def _refuse_field(kind: str, fields: dict[str, Any]) -> None:
-    """Name the first field whose value does not fit its type."""
+    """Raise an exception that names the first field whose value does not fit its type."""
     types = dict(ffi.typeof(kind).fields)
     for name, value in fields.items():
         try:
@@ -69,7 +70,7 @@ def text_or_none(chars: Any) -> str | None:
 
 
 def to_dict(struct: Any) -> dict[str, Any]:
-    """The numbers and texts of a struct by name."""
+    """The numbers and texts in a struct as {name: value}."""
     found: dict[str, Any] = {}
     for name, field in ffi.typeof(struct).item.fields:
         value = getattr(struct, name)
@@ -89,7 +90,7 @@ def path_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def option_text(value: object) -> str:
-    """The text of a Python value in options."""
+    """Convert a Python value to the text of an option."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
@@ -139,13 +140,13 @@ class Context:
         def receive(_: Any, level: int, message: Any) -> None:
             log(_LOG_LEVELS[level], text_of(message))
 
-        self._receive = receive  # must live as long as the context
+        self._receive = receive  # the function must live as long as the context
         return new("graft_host", log=receive)
 
     # ---- calls ----
 
     def interface(self, table: str) -> Any:
-        """The table of an interface by its type, such as "graft_mxm_api"."""
+        """Get the table of an interface by its type, such as "graft_mxm_api"."""
         if table not in self._tables:
             found = ffi.cast(table + " *", self._api.get_interface(self.handle, _INTERFACES[table].encode()))
             if not found or found.size < ffi.sizeof(table):
@@ -167,7 +168,7 @@ class Context:
         return status
 
     def call_long(self, function: Any, *arguments: Any) -> int:
-        """The same for a call of one process that checks for cancel(): Ctrl-C cancels it, for KeyboardInterrupt."""
+        """Make a call in one process that checks for cancel(). Ctrl-C cancels it, and KeyboardInterrupt is raised."""
         is_late = True
         while is_late:
             error = new_error()
@@ -200,15 +201,16 @@ class Context:
         transport, group = new("graft_transport"), ffi.new("graft_group **")
         with self._lock:
             if transports.threads(self.handle, 1, transport, ffi.NULL) < 0:
-                return  # a callback of a call, which may still find the request
+                return  # another call is running, whose callback this is; it may still find the request
             if groups.create(self.handle, transport, group, ffi.NULL) >= 0:
-                groups.agree(group[0], 0, ffi.NULL)  # which finds it
+                groups.agree(group[0], 0, ffi.NULL)  # this call finds the request
                 self._interrupted = False
                 groups.destroy(group[0])
             transport.close(transport.self)
 
     def owner(self, thing: object, function: Any, *arguments: Any) -> weakref.finalize:
-        """Let an object of the library live as long as `thing`. The returned function frees it earlier."""
+        """Let an object of the library live as long as the Python object `thing`. The returned function frees it
+        earlier."""
         finalizer = weakref.finalize(thing, self._free, function, *arguments)
         finalizer.atexit = False
         return finalizer
@@ -229,7 +231,7 @@ class Context:
                 self._lock.release()
 
     def enumerate(self, function: Any, kind: str, *first: Any) -> Iterator[Any]:
-        """The structs that a function returns by number, until there are no more."""
+        """Yield the structs that a function returns by number, until there are no more."""
         from .errors import NotFoundError
         index = 0
         while True:
@@ -266,7 +268,7 @@ class Context:
     def __getitem__(self, key: str) -> str:
         options = self.options()
         if key not in options:
-            self._set(key, "")  # which names the nearest one
+            self._set(key, "")  # the message of the library names the most similar option
         return options[key]["value"]
 
     def _set(self, key: str, value: str) -> None:
@@ -278,14 +280,15 @@ class Context:
         self._set(key, option_text(value))
 
     def modules(self) -> list[dict[str, Any]]:
-        """Kernels, dense modules and transports: built in, loaded, found, or unusable for a reason."""
+        """List kernels, dense modules and transports: those that are built in, loaded or found, and those that
+        cannot be used, with the reason."""
         return [{"kind": text_of(one.kind), "name": text_of(one.name), "path": text_or_none(one.path),
                  "state": one.state, "detail": text_or_none(one.detail)}
                 for one in self.enumerate(self._api.module_info, "graft_module_entry", self.handle)]
 
     def cancel(self) -> None:
         """Ask the call that runs in this context, or the next one, to end with CancelledError. From any thread."""
-        self._interrupted = False  # this request is not to be forgotten
+        self._interrupted = False  # this request must not be cleared
         self._api.cancel(self.handle)
 
     # ---- end ----
@@ -332,7 +335,7 @@ class Collective:
         self._is_made = True
         try:
             return self._context.call(self._function, *arguments)
-        except (TypeError, OverflowError):  # of cffi, which has not called the function
+        except (TypeError, OverflowError):  # cffi raises these before it calls the function
             self._is_made = False
             raise
 
@@ -371,7 +374,7 @@ class Collective:
 
 
 def _renew_locks() -> None:
-    """In a child process: the threads that held locks are not in it."""
+    """Make new locks in a child process, because the threads that held the locks do not exist there."""
     global _default_lock
     _default_lock = threading.Lock()
     for context in list(_contexts):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .ranks import Ranks
 
 NONE, TRAIN, VALIDATION, TEST = range(4)
-_LAST = 2**31 - 1  # class that a label can name
+_LAST = 2**31 - 1  # the largest class that a label can name
 _SLICE = ffi.integer_const("GRAFT_DATASET_SLICE")
 
 
@@ -157,7 +157,7 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """Classes, or columns of float targets."""
+        """The number of classes, or the number of columns of float targets."""
         return self._struct.n_classes
 
     def _copy(self, data: Any, dtype: str) -> np.ndarray | None:
@@ -182,12 +182,12 @@ class Dataset:
 
 
 def _plain(x: Any) -> Any:
-    """A tensor without its history; other objects unchanged."""
+    """Detach a tensor from its history. Other objects are returned unchanged."""
     return x.detach() if hasattr(x, "detach") else x
 
 
 def as_dataset(data: Any, context: Context | None = None, ranks: Ranks | None = None) -> Dataset:
-    """A Dataset from a Dataset, a path, or a torch_geometric.data.Data."""
+    """Make a Dataset from a Dataset, a path, or a torch_geometric.data.Data."""
     if isinstance(data, Dataset):
         return data
     if isinstance(data, (str, os.PathLike)):

@@ -55,7 +55,7 @@ class Graph:
         del kept
 
     def _read_dataset(self, data: Dataset) -> tuple[Any, Any]:
-        """A graft_slice, and what it points to."""
+        """Make a graft_slice, and return it with the objects to which it points."""
         struct, split = data._struct, data.split
         self.dtype = "float32" if struct.graph.values else None
         part = new("graft_slice", n_vertices=struct.n_vertices, first_row=struct.first_vertex, rows=struct.graph)
@@ -118,7 +118,7 @@ class Graph:
 
 
 def _rows(x: Any, name: str, n_rows: int, writes: bool = False) -> np.ndarray:
-    """A matrix with a row for each vertex, as the library reads or writes it."""
+    """Describe a matrix with a row for each vertex, as the library reads or writes it."""
     x = arrays.as_array(x, name) if writes else arrays.read_dense(x, name)
     if x.ndim == 1:
         x = x[:, None]
@@ -130,11 +130,11 @@ def _rows(x: Any, name: str, n_rows: int, writes: bool = False) -> np.ndarray:
 
 
 def _end(of: Plan | Halo, function: Any) -> Any:
-    """End a pass, after which its arrays are no longer borrowed, and return the result."""
+    """End a pass and return the result. Afterwards its arrays are no longer borrowed."""
     begun, of._begun = of._begun, None
     try:
         of._pass.end(of.context.call, function, of._handle)
-    except StateError:  # as where another call runs in the context: then the pass goes on
+    except StateError:  # for example because another call runs in the context; then the pass is not ended
         of._begun = begun
         raise
     return begun[0]
@@ -155,7 +155,7 @@ class Plan:
             call(graph._handle, new("graft_plan_args", flags=_TRANSPOSED if transposed else 0, width=width,
                                     layers=layers, dtype=0 if dtype is None else arrays._FLOATS[dtype]), out)
         self._handle, self._begun = out[0], None
-        self._refused = new("graft_aggregate_args")  # without x and out
+        self._refused = new("graft_aggregate_args")  # arguments without x and out, which the library refuses
         self._pass = Collective(self.context, self._aggregate.begin, self._handle, self._refused,
                                 ending=(self._aggregate.end, self._handle))
         self._destroy = self.context.owner(self, self._aggregate.destroy, self._handle)
@@ -166,7 +166,8 @@ class Plan:
         Flags: transpose, accumulate, exact (not quantized), stateless, synchronous."""
         self._refused.flags = 0
         with self._pass as call:
-            # Also in a pass that is refused, they say whether begin() waits: see graft_aggregate_api.
+            # The flags are set also in a pass that is refused, because they say whether begin() waits: see
+            # graft_aggregate_api.
             self._refused.flags = sum(_FLAGS.get(name, 0) for name, is_set in flags.items() if is_set)
             if semiring not in SEMIRINGS:
                 raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
@@ -205,7 +206,7 @@ class Plan:
         return bool(arrived[0])
 
     def assign_bits(self) -> None:
-        """Choose the bits of rows anew, with option "halo.codec": "adaptive". Collective."""
+        """Choose new bit widths of rows, with option "halo.codec": "adaptive". Collective."""
         self.context.call(self._aggregate.assign_bits, self._handle)
 
     def info(self, rank: int = -1) -> dict[str, Any]:
@@ -242,8 +243,9 @@ class Halo:
         return raw
 
     def info(self) -> dict[str, Any]:
-        """Copies of the arrays: `vertex` of each row; rows receive_start[i] to receive_start[i + 1] - 1 come from rank
-        neighbour[i], and likewise `send_row`, numbers of owned vertices, go there; and `bytes` and `passes`."""
+        """Copies of the arrays: `vertex` has the vertex of each row. Rows receive_start[i] to receive_start[i + 1] -
+        1 are received from rank neighbour[i]. `send_row` has in the same way the numbers of owned vertices that are
+        sent to that rank. `bytes` and `passes` are counters."""
         raw = self._info()
         n = raw.n_neighbours
         return {"vertex": arrays.copy(raw.vertex, raw.n_halo, "int64"),
@@ -262,7 +264,7 @@ class Halo:
         return indptr, arrays.copy(raw.col_idx, int(indptr[-1]), "int32"), values, (raw.n_rows, raw.n_cols)
 
     def begin(self, owned: Any, halo: Any = None, *, exact: bool = False) -> None:
-        """Send rows of `owned` [n_owned, width]; end() returns the rows of the halo, in `halo` if it is given."""
+        """Send rows of `owned` [n_owned, width]. end() returns the rows of the halo, in `halo` if it is given."""
         with self._pass as call:
             owned = _rows(owned, "owned", self.graph.n_owned)
             if halo is None:
@@ -270,7 +272,7 @@ class Halo:
             self._begin(call, owned, _rows(halo, "halo", self._info().n_halo, writes=True), halo, 0, exact)
 
     def begin_sum(self, owned: Any, halo: Any, *, exact: bool = False) -> None:
-        """Send rows of `halo` to their owners; end() adds them to rows of `owned`, which is written, and returns it."""
+        """Send rows of `halo` to their owners. end() adds them to rows of `owned`, in place, and returns `owned`."""
         with self._pass as call:
             written = _rows(owned, "owned", self.graph.n_owned, writes=True)
             self._begin(call, written, _rows(halo, "halo", self._info().n_halo), owned, _SUM, exact)
@@ -287,7 +289,7 @@ class Halo:
         return _end(self, self._halos.end)
 
     def exchange(self, owned: Any, halo: Any = None, *, exact: bool = False) -> np.ndarray:
-        """begin() and end()."""
+        """Call begin() and end()."""
         self.begin(owned, halo, exact=exact)
         return self.end()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions. Each failed call of the library raises the class of its status, with the library's sentence."""
+"""Exceptions. Each failed call of the library raises the class of its status, with the library's message."""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -8,7 +8,7 @@ from ._abi import STATUSES, ffi
 
 
 class Error(Exception):
-    """A failed call. Its str() is the sentence of the library: what was found, what was expected, and where."""
+    """A failed call. Its str() is the message of the library: what was found, what was expected, and where."""
 
     status: int = 0
     """The status code, a negative number, such as -1 for ERR_ARG."""

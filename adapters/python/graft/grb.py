@@ -18,7 +18,7 @@ _SPARSE, _BITMAP, _FULL = 2, 4, 8
 
 
 class _Iterator(ctypes.Structure):
-    """GB_Iterator_opaque of SuiteSparse:GraphBLAS 7 to 9, whose integers all have 64 bits."""
+    """The struct GB_Iterator_opaque of SuiteSparse:GraphBLAS 7 to 9, in which all integers have 64 bits."""
     _fields_ = [*((name, ctypes.c_int64) for name in ("pstart", "pend", "p", "k", "header_size", "pmax", "avlen",
                                                       "avdim", "anvec", "Ap", "Ah", "Ab", "Ai", "Ax", "type_size")),
                 ("A_sparsity", ctypes.c_int), ("iso", ctypes.c_bool), ("by_col", ctypes.c_bool)]
@@ -29,7 +29,7 @@ _attaching = threading.Lock()  # two threads must not finish the same pending wo
 
 
 def _renew_lock() -> None:
-    """In a child process: the thread that held the lock is not in it."""
+    """Make a new lock in a child process, because the thread that held the lock does not exist there."""
     global _attaching
     _attaching = threading.Lock()
 
@@ -38,7 +38,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _look(a: Any, name: str) -> _Iterator | None:
-    """The arrays of a matrix in memory, or None if this version of GraphBLAS has another struct."""
+    """The arrays of a matrix in memory, or None if this version of GraphBLAS has a different struct."""
     from suitesparse_graphblas import ffi as grb
     from suitesparse_graphblas import lib
     if lib.GxB_IMPLEMENTATION_MAJOR not in _KNOWN:
@@ -59,7 +59,7 @@ def _look(a: Any, name: str) -> _Iterator | None:
 
 
 def _array(address: int, length: int, dtype: Any) -> Any:
-    """An array of GraphBLAS, readable until the matrix changes."""
+    """View an array of GraphBLAS. It can be read until the matrix changes."""
     import numpy as np
     dtype = np.dtype(dtype)
     if length == 0:
@@ -70,7 +70,7 @@ def _array(address: int, length: int, dtype: Any) -> Any:
 
 
 def _export(a: Any, format: str, name: str) -> dict[str, Any]:
-    """Copies of the arrays in another format; the matrix keeps its own."""
+    """Copy the arrays in another format. The matrix keeps its own format."""
     from graphblas.exceptions import OutOfMemory
     try:
         return a.ss.export(format)
@@ -81,7 +81,8 @@ def _export(a: Any, format: str, name: str) -> dict[str, Any]:
 
 def _csr(indptr: Any, indices: Any, values: Any, is_iso: bool, shape: tuple[int, int], name: str,
          dtype: str | None) -> arrays.Csr:
-    """A value that all entries have is 1 (no values), or becomes an array."""
+    """Make a Csr. If all entries have one value, it is represented without values if it is 1, and otherwise by an
+    array."""
     import numpy as np
     if is_iso:
         arrays.check_real(values, name)
@@ -102,7 +103,7 @@ def copy_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
 
 
 def lent_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
-    """The arrays of a graphblas.Matrix without a copy if it is sparse and held by row, else copies. The matrix must not
+    """The arrays of a graphblas.Matrix. They are not copied if it is sparse and held by row. The matrix must not
     change while they are used."""
     held = _look(a, name)
     if held is None or held.A_sparsity != _SPARSE or held.by_col:
@@ -117,7 +118,7 @@ def lent_csr(a: Any, name: str, dtype: str | None) -> arrays.Csr:
 
 
 def lent_full(a: Any, name: str) -> Any:
-    """The array of a full graphblas.Matrix; a copy if it is not held as a full matrix by row."""
+    """The array of a graphblas.Matrix. It is copied if the matrix is not full and held by row."""
     import numpy as np
     held = _look(a, name)
     if a.nvals != a.nrows * a.ncols:
@@ -134,7 +135,7 @@ def lent_full(a: Any, name: str) -> Any:
 
 
 def aggregate_graphblas(A: Any, X: Any, semiring: str, context: Any, out: Any, **how: Any) -> Any:
-    """graft.aggregate() for a graphblas.Matrix as A, X or both."""
+    """Compute graft.aggregate() for a graphblas.Matrix as A, X or both."""
     import numpy as np
 
     from .product import Matrix, aggregate
@@ -145,12 +146,12 @@ def aggregate_graphblas(A: Any, X: Any, semiring: str, context: Any, out: Any, *
         A = lent_csr(A, "A", dtype)
     matrix = A if isinstance(A, Matrix) else Matrix(A, context=context, dtype=dtype)
     if gives_graphblas and how["mask"] is None and not how["accumulate"]:
-        out = np.empty((matrix.shape[0], x.shape[1]), x.dtype)  # of its own memory, which GraphBLAS can take over
+        out = np.empty((matrix.shape[0], x.shape[1]), x.dtype)  # owns its memory, for GraphBLAS
     try:
         c = aggregate(matrix, x if arrays.is_graphblas(X) else X, semiring, out=out, **how)
     finally:
         if matrix is not A:
-            matrix.close()  # while the arrays exist
+            matrix.close()  # while the arrays still exist
     if not gives_graphblas:
         return c
     return type(X).ss.import_fullr(values=c, nrows=c.shape[0], ncols=c.shape[1], take_ownership=True)

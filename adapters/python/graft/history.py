@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of a training, epoch by epoch."""
+"""The reports of a training, one for each epoch."""
 from __future__ import annotations
 
 import os
 from typing import Any
 
 
-class History(list):  # of dicts
+class History(list):  # a list of dicts
     """A dict for each epoch, with the fields of graft_epoch (abi/graft_train.h): "epoch", "loss", "seconds",
     "validation_accuracy", ... Metrics that were not measured are NaN. `pandas.DataFrame(history)` is a table of
     them."""
@@ -17,7 +17,7 @@ class History(list):  # of dicts
         return pandas.DataFrame(list(self)).set_index("epoch")
 
     def column(self, name: str) -> list[Any]:
-        """One field of all epochs."""
+        """The values of one field in all epochs."""
         return [record[name] for record in self]
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:

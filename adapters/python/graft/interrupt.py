@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C during a long call. Python raises KeyboardInterrupt in the main thread when the call has returned, which may
-be minutes later, so another thread hears of the signal and cancels the call."""
+"""Handles Ctrl-C during a long call. Python raises KeyboardInterrupt in the main thread only when the call has
+returned, which may be minutes later. Another thread therefore learns of the signal and cancels the call."""
 from __future__ import annotations
 
 import os
@@ -13,8 +13,8 @@ _hears: _Listener | None = None
 
 
 class _Listener:
-    """A thread that reads the numbers of signals as Python receives them (signal.set_wakeup_fd). There is one in a
-    process, which is never closed: Python may still write to its socket."""
+    """A thread that reads the numbers of signals as Python receives them (signal.set_wakeup_fd). A process has only
+    one, which is never closed, because Python may still write to its socket."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -48,8 +48,8 @@ class _Listener:
 
 
 def begin(cancel: Callable[[], None]) -> _Listener | None:
-    """Call cancel() at each SIGINT until end() of the result. None: the program does not want KeyboardInterrupt, or
-    this is not the thread that gets it."""
+    """Call cancel() at each SIGINT until end() of the result is called. The result is None if the program does not
+    want KeyboardInterrupt, or if this is not the thread in which it is raised."""
     global _hears
     if threading.current_thread() is not threading.main_thread() or \
             signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -24,7 +24,7 @@ _GIVES = ("labels", "logits", "probabilities")
 
 
 def _read_vertices(vertices: Any, n: int) -> np.ndarray:
-    """Numbers of vertices, from a list of numbers or a mask."""
+    """Read the numbers of vertices from a list of numbers or a mask."""
     import numpy as np
     vertices = arrays.as_array(vertices, "vertices")
     if vertices.dtype != bool:
@@ -68,8 +68,8 @@ class Model:
         return cls(context, out[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, whole or not at all; a present file is kept as PATH.previous. Over ranks one rank
-        writes it."""
+        """Write a safetensors file. It is written completely or not at all. An existing file is kept as
+        PATH.previous. Over ranks, one rank writes it."""
         self.context.call(self._models.save, self._handle, path_bytes(path))
 
     def predict(self, dataset: Any, gives: str = "labels", *, vertices: Any = None, best: bool = True,
@@ -117,13 +117,13 @@ class Model:
         if trainer.context is self.context:
             self.context.call(self._models.apply, self._handle, trainer._handle)
             return
-        with tempfile.TemporaryDirectory(prefix="graft-") as folder:  # an object belongs to one context, a file to none
+        with tempfile.TemporaryDirectory(prefix="graft-") as folder:  # an object belongs to one context
             path = os.path.join(folder, "model.safetensors")
             self.save(path)
             Model.load(path, context=trainer.context).apply(trainer)
 
     def metadata(self) -> dict[str, str]:
-        """The texts of the file: options of the model, epoch, shapes."""
+        """The texts in the file: options of the model, epoch, shapes."""
         found: dict[str, str] = {}
         key, value = ffi.new("const char **"), ffi.new("const char **")
         while True:
@@ -134,7 +134,7 @@ class Model:
             found[text_of(key[0])] = text_of(value[0])
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Copies of the arrays of the model by name."""
+        """Copies of the arrays of the model, as {name: array}."""
         from .training import read_item
         return {text_of(item.name): read_item(item)
                 for item in self.context.enumerate(self._models.item, "graft_state_item", self._handle)}

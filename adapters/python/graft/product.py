@@ -44,7 +44,8 @@ class Matrix:
         self._begin(out[0], self._arrays, lambda: None)
 
     def _begin(self, handle: Any, entries: arrays.Csr, transpose: Callable[[], Matrix | None]) -> None:
-        """`entries` are the arrays of the matrix, or for a transpose the arrays of its original."""
+        """Take over a matrix of the library. `entries` are its arrays, or for a transpose the arrays of the original
+        matrix."""
         self._handle, self._entries, self._transpose = handle, entries, transpose
         self._degrees: np.ndarray | None = None
         self._destroy = self.context.owner(self, self._mxm.matrix_destroy, handle)
@@ -105,7 +106,7 @@ class Matrix:
 
     @property
     def bytes(self) -> int:
-        """Bytes that kernels have prepared for the matrix, and bytes that it owns itself."""
+        """The number of bytes that kernels have allocated for the matrix and that it owns itself."""
         return self._mxm.matrix_bytes(self._handle)
 
     def explain(self) -> str:
@@ -181,7 +182,7 @@ def _view_winner(args: Any, winner: Any, shape: tuple[int, int], dtype: str) -> 
 
 
 def _output(out: Any, shape: tuple[int, int], is_vector: bool, dtype: str, zeros: bool) -> tuple[Any, Any]:
-    """The written matrix, and its view for the caller."""
+    """The matrix that is written, and the view of it that the caller gets."""
     if out is None:
         c = arrays.new_matrix(*shape, dtype, zeros=zeros)
         return c, c[:, 0] if is_vector else c
@@ -236,5 +237,5 @@ def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None,
     keep = [_view_mask(args, mask, shape, complement), _view_scale(args, row_scale, a, dtype),
             _view_epilogue(args, bias, relu, shape[1], dtype), _view_winner(args, winner, shape, a.index_dtype)]
     a.context.call(a._mxm.run, a.context.handle, args)
-    del keep  # what the arguments point to lives until here
+    del keep  # the objects to which the arguments point must live until here
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks: processes of MPI, or threads of this process, that hold a graph together."""
+"""Ranks are processes of MPI, or threads of this process, among which a graph is distributed."""
 from __future__ import annotations
 
 import contextlib
@@ -40,7 +40,8 @@ class Ranks:
 
     @classmethod
     def threads(cls, n_ranks: int) -> list[Ranks]:
-        """Ranks that are threads of this process, each with its own context: one for each thread."""
+        """Make ranks that are threads of this process. The result has one object for each thread, with its own
+        context."""
         context = Context()
         all_of_them = ffi.new("graft_transport[]", n_ranks)
         for one in all_of_them:
@@ -80,8 +81,8 @@ class Ranks:
 
 
 def before_graph(ranks: Ranks | None) -> ContextManager[Any]:
-    """For arguments that are read before all ranks open a data set or make a graph of one, which a rank refuses for
-    all in the same way."""
+    """Guard arguments that are read before all ranks open a data set or make a graph of one. If one rank refuses
+    them, all ranks fail in the same way."""
     if ranks is None:
         return contextlib.nullcontext()
     context = ranks.context

@@ -48,19 +48,19 @@ class Block:
 
     @property
     def csr(self) -> tuple[Any, ...]:
-        """(indptr, indices, weights, shape), which graft.Matrix takes."""
+        """The matrix as (indptr, indices, weights, shape), which graft.Matrix accepts."""
         return self.indptr, self.indices, self.weights, (self.n_dst, self.n_src)
 
     def edge_index(self) -> np.ndarray:
-        """[2, n_edges] int64: sources, then destinations, as PyTorch Geometric has edges."""
+        """The edges as [2, n_edges] int64, sources before destinations, as in PyTorch Geometric."""
         import numpy as np
         return np.stack([self.indices.astype(np.int64), np.repeat(np.arange(self.n_dst), np.diff(self.indptr))])
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Seeds, the vertices that a model reads for the seeds, and a block for each layer. All arrays are copies, which
-    belong to the caller."""
+    """A minibatch: seeds, the vertices that a model reads for the seeds, and a block for each layer. All arrays are
+    copies, which belong to the caller."""
 
     epoch: int
     index: int
@@ -76,7 +76,7 @@ class Batch:
 
     @property
     def seeds(self) -> np.ndarray:
-        """[n_seeds] int64, the first vertices."""
+        """The seeds as [n_seeds] int64. They are the first vertices of the batch."""
         return self.vertices[:self.n_seeds]
 
 
@@ -112,7 +112,7 @@ class Sampler:
         self._handle = out[0]
         self._destroy = self.context.owner(self, self._samples.destroy, self._handle)
         self._calls, self._n_prefetching = threading.Condition(), 0
-        self._begun: object = None  # what the last epoch() made: older iterators have ended
+        self._begun: object = None  # identifies the last epoch(); older iterators have ended
         self._next_epoch, self._n_batches = 0, self._begin(0, 0)
 
     def _prepare(self) -> Any:
@@ -140,7 +140,7 @@ class Sampler:
         return n_batches[0]
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """The number of batches in an epoch."""
         return self._n_batches
 
     def __iter__(self) -> Iterator[Batch]:
@@ -169,7 +169,7 @@ class Sampler:
         with ThreadPoolExecutor(workers, "graft.Sampler") as pool:
             for batch in iter(lambda: self._next(begun), None):
                 for _ in range(workers):
-                    pool.submit(self.prefetch)  # whose failures next() reports
+                    pool.submit(self.prefetch)  # next() reports failures of prefetch()
                 yield batch
 
     def _next(self, begun: object) -> Batch | None:
@@ -185,8 +185,9 @@ class Sampler:
             return self._read(out)
 
     def prefetch(self) -> bool:
-        """Make one more batch ahead, on the calling thread, beside any other call: for idle threads of the program.
-        Returns whether a batch was made: option "sample.ahead" batches exist at a time."""
+        """Make one more batch in advance, on the calling thread and in parallel with any other call. Idle threads of
+        the program may call it. Returns whether a batch was made, because at most "sample.ahead" batches exist at a
+        time."""
         with self._calls:
             handle = self._live()
             self._n_prefetching += 1
@@ -239,7 +240,7 @@ class Sampler:
         return self._handle
 
     def close(self) -> None:
-        """Free the sampler now. Its batches stay."""
+        """Free the sampler now. Its batches stay valid."""
         with self.context._lock, self._calls:
             self._calls.wait_for(lambda: self._n_prefetching == 0)
             self._destroy()
@@ -256,5 +257,5 @@ class Sampler:
 
 
 def _pointer(seeds: np.ndarray) -> tuple[Any, int]:
-    """Seeds for the library; a view that keeps the array alive."""
+    """The seeds for the library. The view keeps the array alive."""
     return ffi.from_buffer("int64_t[]", seeds) if len(seeds) else ffi.NULL, len(seeds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks on the meshes of simulations: trained while the solver runs, and called within its time step."""
+"""Networks on the meshes of simulations. They are trained while the solver runs, and called within its time step."""
 from __future__ import annotations
 
 import functools
@@ -34,7 +34,7 @@ def _word(words: dict[str, int], word: str, name: str) -> int:
 
 
 def _types(cell_types: Any) -> np.ndarray:
-    """The numbers of types of cells, each given by a word or its number."""
+    """The numbers of cell types, each of which is given by a word or by its number."""
     import numpy as np
     types = np.asarray(cell_types)
     if types.ndim != 1 or types.dtype.kind not in "iuUS" + "f" * (types.size == 0):
@@ -51,7 +51,7 @@ def _types(cell_types: Any) -> np.ndarray:
 
 
 def _integers(x: Any, name: str, *shape: int | None) -> np.ndarray:
-    """A contiguous array of 32- or 64-bit integers of this shape; None: any number."""
+    """Read a contiguous array of 32- or 64-bit integers of this shape. None stands for any number."""
     import numpy as np
     x = np.asarray(x)
     if x.dtype.kind not in "iu":
@@ -63,7 +63,8 @@ def _integers(x: Any, name: str, *shape: int | None) -> np.ndarray:
 
 
 def _field(x: Any, name: str, writes: bool = False) -> tuple[Any, Any]:
-    """A graft_field of an array of float32 or float64 with any strides, without a copy, and the array."""
+    """Make a graft_field of an array of float32 or float64 with any strides, without a copy. The result is the field
+    and the array."""
     import numpy as np
     x = np.asarray(x)
     if x.ndim == 1:
@@ -246,8 +247,8 @@ class Network:
             call(self._handle, field)
 
     def end(self, out: Any = None) -> np.ndarray:
-        """End it: [n, n_out] the predicted values, in `out` if it is given. If `out` does not fit, the inference has
-        ended, on all ranks."""
+        """End an inference. The result is [n, n_out] predicted values, in `out` if it is given. If `out` does not
+        fit, the inference ends on all ranks."""
         return self._inference.end(self._end, out)
 
     def _end(self, out: Any) -> np.ndarray:
@@ -260,11 +261,11 @@ class Network:
         return out
 
     def drop(self) -> None:
-        """End an inference without its result."""
+        """End an inference without a result."""
         self._inference.end(self.context.call, self._networks.end, self._handle, ffi.NULL)
 
     def __call__(self, state: Any, out: Any = None) -> np.ndarray:
-        """begin() and end()."""
+        """Call begin() and end()."""
         self.begin(state)
         return self.end(out)
 
@@ -295,8 +296,8 @@ class Network:
 
     @staticmethod
     def ensemble(networks: Sequence[Network], state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """[n, n_out] the mean and the standard deviation of the predictions of several networks on one mesh. Over ranks
-        all pass them in the same order."""
+        """Compute the mean and the standard deviation [n, n_out] of the predictions of several networks on one mesh.
+        Over ranks all ranks pass the networks in the same order."""
         import numpy as np
         if len(networks) == 0:
             raise ArgumentError("an ensemble has at least one network")
@@ -331,7 +332,7 @@ class Network:
         return to_dict(out)
 
     def gradient(self, x: Any, y: Any) -> float:
-        """The loss of a pair; state() then has the gradient of each weight as "gradient.NAME"."""
+        """Compute the loss of a pair. Afterwards state() has the gradient of each weight as "gradient.NAME"."""
         loss = ffi.new("double *")
         with Collective(self.context, self._networks.gradient, self._handle, ffi.NULL, loss) as call:
             structs, kept = self._pairs([(x, y)])
@@ -352,12 +353,12 @@ class Network:
             write_item(self.context, self._networks.state_set, self._handle, name, value)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, complete or not at all."""
+        """Write a safetensors file. It is written completely or not at all."""
         with Collective(self.context, self._networks.save, self._handle, ffi.NULL) as call:
             call(self._handle, path_bytes(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read a file of save(), or weights that PyTorch wrote under the same names."""
+        """Read a file that save() has written, or weights that PyTorch has written under the same names."""
         with Collective(self.context, self._networks.load, self._handle, ffi.NULL) as call:
             call(self._handle, path_bytes(path))
 
@@ -383,8 +384,8 @@ class Network:
 
 
 class Stream:
-    """Online training: pairs of states of a running simulation, under a limit of memory. Its options have "stream." in
-    their names."""
+    """Online training with pairs of states of a running simulation, under a limit of memory. Its options have
+    "stream." in their names."""
 
     def __init__(self, network: Network, options: dict[str, object] | None = None) -> None:
         self.network, self.context = network, network.context
@@ -397,7 +398,7 @@ class Stream:
         self._destroy = self.context.owner(self, self._streams.destroy, self._handle)
 
     def offer(self, state: Any, target: Any = None, *, time: float = 0.0, first: bool = False) -> None:
-        """Offer a state, which may change afterwards. first: no pair connects it with an earlier state."""
+        """Offer a state, which may change afterwards. With `first` no pair connects it with an earlier state."""
         with Collective(self.context, self._streams.offer, self._handle, ffi.NULL) as call:
             field, _ = _field(state, "state")
             args = new("graft_sample_state", input=field, time=time, flags=_FIRST if first else 0)
@@ -428,7 +429,7 @@ class Stream:
         return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint: a file for each rank."""
+        """Write a checkpoint, which is one file for each rank."""
         with Collective(self.context, self._streams.save, self._handle, ffi.NULL) as call:
             call(self._handle, path_bytes(path))
 

@@ -20,7 +20,7 @@ _FLOATS = (torch.float32, torch.float64)
 
 
 def _readable(x: Tensor, name: str) -> Tensor:
-    """The tensor as the library reads it: a matrix with contiguous rows."""
+    """Return the tensor in a form that the library reads: a matrix with contiguous rows."""
     if x.device.type != "cpu" or x.dtype not in _FLOATS or x.ndim != 2:
         raise ArgumentError(f"{name} is a {x.dtype} tensor of shape {tuple(x.shape)} on {x.device}, expected two "
                             "dimensions of float32 or float64 on the CPU")
@@ -38,7 +38,7 @@ def _product(matrix: Matrix, x: Tensor, semiring: str, scale: Tensor | None = No
 
 
 class _Sum(torch.autograd.Function):
-    """diag(scale) A x, whose gradient is A^T (diag(scale) g): the same function of the transpose."""
+    """Computes diag(scale) A x. Its gradient is A^T (diag(scale) g), which is the same function of the transpose."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Matrix, semiring: str, scale: Tensor | None) -> Tensor:
@@ -53,8 +53,8 @@ class _Sum(torch.autograd.Function):
 
 
 class _Extreme(torch.autograd.Function):
-    """The maximum or minimum of each column over neighbours; the gradient goes to the neighbour with the extremum, of
-    equal neighbours to the first."""
+    """Computes the maximum or minimum of each column over neighbours. The gradient is passed to the neighbour with
+    the extremum; if several are equal, to the first of them."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Matrix, semiring: str) -> Tensor:
@@ -106,7 +106,7 @@ def _read_scale(factors: Any, matrix: Matrix, dtype: torch.dtype) -> Tensor:
 def _one_over_degrees(matrix: Matrix, dtype: torch.dtype) -> Tensor:
     kept = matrix.__dict__.setdefault("_torch_scale", {})
     if dtype not in kept:
-        with torch.inference_mode(False):  # it may be saved for a gradient later
+        with torch.inference_mode(False):  # because it may be saved for a gradient later
             kept[dtype] = 1 / torch.from_numpy(matrix.degrees()).clamp(min=1).to(dtype)
     return kept[dtype]
 
@@ -121,13 +121,13 @@ class _Prepared:
 
     def get(self, tensors: tuple[Tensor | None, ...], more: tuple[Any, ...], make: Any) -> Any:
         if any(one is not None and one.is_inference() for one in tensors):
-            return make()  # such tensors have no version
+            return make()  # tensors of inference mode have no version
         key = (*(id(one) for one in tensors), *more)
         versions = tuple(None if one is None else one._version for one in tensors)
         found = self._kept.get(key)
         if found is not None and found[1] == versions:
             return found[2]
-        with torch.inference_mode(False):  # it may be used outside later
+        with torch.inference_mode(False):  # because it may be used outside of inference mode later
             made = make()
         watched = [weakref.ref(one, lambda _: self._kept.pop(key, None)) for one in tensors if one is not None]
         self._kept[key] = watched, versions, made
@@ -172,7 +172,8 @@ class _Propagate:
         return aggregate(matrix, x, semiring, row_scale=scale)
 
     def _understand(self, edges: Any, size: Any, arguments: dict[str, Any]) -> Any:
-        """(features, weights, shape of the matrix), or None if PyTorch Geometric computes the call."""
+        """Read the arguments as (features, weights, shape of the matrix). The result is None if PyTorch Geometric
+        must compute the call."""
         x, weights = arguments.get("x"), arguments.get("edge_weight")
         source, target = (x, x) if isinstance(x, Tensor) else x if isinstance(x, tuple) else (None, None)
         if not isinstance(edges, Tensor) or not isinstance(source, Tensor) or set(arguments) - {"x", "edge_weight"}:
@@ -268,7 +269,8 @@ def restore(model: torch.nn.Module) -> None:
 
 
 def forget(tensor: Tensor) -> None:
-    """Prepare the graph of this tensor, an edge_index or weights, anew at its next use. Needed after a change that
-    PyTorch does not count: through .data or .numpy(), or by a program that shares the memory."""
+    """Prepare the graph of this tensor, which is an edge_index or weights, again when it is next used. This is
+    needed after a change that PyTorch does not count: through .data or .numpy(), or by a program that shares the
+    memory."""
     for kept in (_norms, _matrices):
         kept.forget(tensor)

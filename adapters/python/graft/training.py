@@ -30,7 +30,7 @@ Callback = Callable[["Trainer", dict[str, Any]], object]
 
 
 def read_item(item: Any) -> np.ndarray:
-    """A copy of a graft_state_item."""
+    """Copy a graft_state_item to an array."""
     import numpy as np
     shape = tuple(item.shape[0:item.n_dims])
     dtype = np.dtype(_DTYPES[item.dtype])
@@ -39,7 +39,7 @@ def read_item(item: Any) -> np.ndarray:
 
 
 def write_item(context: Context, function: Any, handle: Any, name: str, value: Any) -> None:
-    """Give an array to a function that takes a graft_state_item."""
+    """Pass an array to a function that takes a graft_state_item."""
     import numpy as np
     codes = {name: code for code, name in _DTYPES.items()}
     value = np.ascontiguousarray(value)
@@ -112,7 +112,7 @@ class Trainer:
         return self._take_report()[-1]
 
     def _before_epoch(self) -> Collective:
-        """For arguments that are read before all ranks call epoch()."""
+        """Guard arguments that are read before all ranks call epoch()."""
         return Collective(self.context, self._train.epoch, self._handle, ffi.NULL)
 
     @property
@@ -121,8 +121,8 @@ class Trainer:
         return self._take_report()
 
     def _take_report(self) -> History:
-        """Add the report of the last epoch, unless it was added. KeyboardInterrupt may come as soon as the library has
-        trained, and between any two lines of this."""
+        """Add the report of the last epoch, unless it was already added. KeyboardInterrupt may be raised as soon as
+        the library has trained, and between any two lines of this function."""
         history, report = self._history, self._report
         if report.epoch > 0 and (not history or [history[-1][name] for name in ("epoch", "seconds")] !=
                                  [report.epoch, report.seconds]):
@@ -132,7 +132,7 @@ class Trainer:
         return history
 
     def stop(self) -> None:
-        """End fit() after this epoch; for callbacks. Over ranks all must call it."""
+        """End fit() after this epoch. Callbacks may call this; over ranks all ranks must call it."""
         self._stops = True
 
     def fit(self, callbacks: Iterable[Callback] = (), progress: bool | None = None) -> Trainer:
@@ -221,16 +221,16 @@ class Trainer:
         return text_of(text)
 
     def memory(self) -> list[dict[str, Any]]:
-        """Bytes by purpose."""
+        """The memory in bytes by purpose."""
         return [to_dict(item) for item in
                 self.context.enumerate(self._reports.memory_item, "graft_memory_item", self._handle)]
 
     def spans(self) -> list[dict[str, Any]]:
-        """Intervals of time of the last call, with option "profile"."""
+        """The time intervals of the last call, which need option "profile"."""
         return [to_dict(item) for item in self.context.enumerate(self._reports.span, "graft_span", self._handle)]
 
     def traffic(self, rank: int = -1) -> dict[str, Any]:
-        """Messages that a rank receives, or all ranks."""
+        """The messages that a rank receives, or those that all ranks receive."""
         out = new("graft_traffic")
         self.context.call(self._reports.traffic, self._handle, rank, out)
         return to_dict(out)
@@ -246,7 +246,7 @@ class Trainer:
 
     def traffic_pairs(self) -> list[dict[str, Any]]:
         """The messages of this rank to each other rank in the last step: a dict for each peer, layer and direction."""
-        peers = [0]  # without ranks the library refuses it
+        peers = [0]  # without ranks the library refuses the call
         if self.ranks is not None:
             peers = [peer for peer in range(self.ranks.n_ranks) if peer != self.ranks.rank]
         return [to_dict(item) for peer in peers for item in
@@ -259,7 +259,7 @@ class Trainer:
                 self.context.enumerate(self._reports.cache_item, "graft_cache_item", self._handle, rank)]
 
     def close(self) -> None:
-        """Free the trainer now, and over ranks the graph."""
+        """Free the trainer now, and over ranks also the graph."""
         self._destroy()
         if self._graph is not None:
             self._graph.close()
