@@ -81,7 +81,7 @@ void gr_nn_use_arrays(struct gr_nn_blocks *b, int thread, void *first, int64_t s
     for (int64_t i = 0; i < b->form.linear; i++) b->thread[thread].rows[i] = gr_nn_element(b, first, i * stride);
 }
 
-/* Activations, and products of layers 1 to end - 1. */
+/* Compute the activations of all layers but the last, and the products of layers 1 to end - 1. */
 static void apply_layers(struct gr_nn_blocks *b, int thread, const struct gr_mlp *mlp, int64_t n, int64_t end)
 {
     struct gr_nn_thread *t = &b->thread[thread];
@@ -111,7 +111,7 @@ struct gr_nn_norm gr_nn_forward(struct gr_nn_blocks *b, int thread, const struct
     return norm_of(b, mlp, n, b->thread[thread].rows[mlp->linear - 1]);
 }
 
-/* The same MLP for an array that begins with its first weight. */
+/* The MLP with offsets for an array that begins with its first weight. */
 static struct gr_mlp alone_of(const struct gr_mlp *mlp)
 {
     const int64_t begin = mlp->weight[0];
@@ -135,7 +135,7 @@ struct gr_nn_matrix gr_nn_first_gradient(const struct gr_nn_blocks *b, const str
     return columns_of(b, matrix_of(b, &alone, 0, gradient), column, in);
 }
 
-/* Turn u from the gradient of the result into the gradient of the last product with its bias. */
+/* Replace u, the gradient of the result, by the gradient of the last product with its bias. */
 static void pass_end_back(struct gr_nn_blocks *b, int thread, const struct gr_mlp *mlp, int64_t n, void *u,
                           void *gradient)
 {

@@ -13,7 +13,7 @@ enum { DOUBLE_LANES = 4 };
 typedef double  doubles4 __attribute__((vector_size(DOUBLE_LANES * sizeof(double))));
 typedef int64_t longs4 __attribute__((vector_size(DOUBLE_LANES * sizeof(int64_t))));
 
-/* As load8() and sum8(). */
+/* load4() and sum4() are load8() and sum8() (base/exponential.h) for doubles. */
 GR_INLINE doubles4 load4(const double *from, int64_t count, double rest)
 {
     double   padded[DOUBLE_LANES];

@@ -1,8 +1,8 @@
 /* The functions of layer_norm.h for elements of type T, included for each type. No guard: it is included twice.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* Add the bias to z, unless it is NULL. *mean receives the mean of z. Sums have `parts` registers, 1 or 2, which
- * determine their bits. Returns 1 / deviation. */
+/* Add the bias to z unless it is NULL, and compute *mean, the mean of z. Sums are accumulated in `parts` registers, 1
+ * or 2, which determines how they are rounded. Returns 1 / deviation. */
 GR_INLINE T TYPED(row_moments)(int64_t width, int parts, const T *bias, T *z, T *mean)
 {
     VECTOR sums[2] = { { 0 } }, squares[2] = { { 0 } };
@@ -31,7 +31,7 @@ GR_INLINE T TYPED(row_moments)(int64_t width, int parts, const T *bias, T *z, T 
     return 1 / ROOT(TOTAL(parts == 1 ? squares[0] : squares[0] + squares[1]) / (T)width + (T)1e-5);
 }
 
-/* z becomes the normalised z + bias. Returns 1 / deviation. */
+/* Replace z by the normalised z + bias. Returns 1 / deviation. */
 GR_INLINE T TYPED(normalise_row)(int64_t width, const T *bias, T *z)
 {
     T       mean;
@@ -58,8 +58,8 @@ struct TYPED(normed) {
     T        mean, scale;
 };
 
-/* g, the gradient of y = gain x + shift, becomes that of z: rstd (u - mean(u) - x mean(u x)) with u = gain g. Means are
- * sums divided by the width, or multiplied by its inverse, which may differ in the last bit. */
+/* Replace g, the gradient of y = gain x + shift, by that of z: rstd (u - mean(u) - x mean(u x)) with u = gain g. Means
+ * are sums divided by the width (`divides`), or multiplied by its inverse, which may differ in the last bit. */
 GR_INLINE void TYPED(norm_row_back)(int64_t width, const struct TYPED(normed) * row, T rstd, const T *gain, int divides,
                                     T *g)
 {

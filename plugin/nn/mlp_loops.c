@@ -9,7 +9,8 @@
 
 typedef int32_t signs8 __attribute__((vector_size(HEAD_LANES * sizeof(int32_t))));
 
-/* expm1(r) / r - 1 for |r| <= ln(2) / 2 to the last bits: the series up to r^7 / 8! and r^13 / 14!. */
+/* Compute expm1(r) / r - 1 for |r| <= ln(2) / 2, accurate to the last bits: the Taylor series up to r^7 / 8! for
+ * floats, and up to r^13 / 14! for doubles. */
 GR_INLINE floats8 series_f32(floats8 r)
 {
     floats8 p = r * (1.0f / 40320) + 1.0f / 5040;
@@ -44,7 +45,7 @@ GR_INLINE doubles4 series_f64(doubles4 r)
 #define LANES HEAD_LANES
 #define LOAD load8
 #define TYPED(name) name##_f32
-#define MAGIC 12582912.0f /* 1.5 * 2^23: a sum with it has an integer in its lowest bits */
+#define MAGIC 12582912.0f /* 1.5 * 2^23: added to x, it leaves round(x) in the lowest bits */
 #define MAGIC_BITS 0x4B400000
 #define EXPONENT_BIAS 127
 #define EXPONENT_SHIFT 23

@@ -2,8 +2,8 @@
  * twice.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* e^x - 1 of x <= 0: with x = n ln 2 + r it is 2^n (e^r - 1) + (2^n - 1), whose parts are exact to the last bits. A NaN
- * stays one. */
+/* Compute e^x - 1 for x <= 0. With x = n ln 2 + r it is 2^n (e^r - 1) + (2^n - 1), whose terms are accurate to the last
+ * bits. NaN remains NaN. */
 GR_INLINE VECTOR TYPED(expm1_below)(VECTOR x)
 {
     const MASK   is_low = (MASK)(x < LEAST);
@@ -57,7 +57,7 @@ static void TYPED(normalise)(const struct gr_nn_norm *norm, void *rstd)
         ((T *)rstd)[r] = TYPED(normalise_row)(norm->width, norm->bias, (T *)norm->z + r * norm->width);
 }
 
-/* Row r, which is normalised: its gradient g, and those of gain and shift. */
+/* Replace g, the gradient of row r, which is normalised, by that of the row before; add to those of gain and shift. */
 GR_INLINE void TYPED(norm_back)(const struct gr_nn_norm *norm, int64_t r, T rstd, T *g, T *gain, T *shift)
 {
     const struct TYPED(normed) row = { (const T *)norm->z + r * norm->width, 0, 1 };

@@ -11,15 +11,15 @@
 
 enum { WEIGHTS_AT_ONCE = GR_LIMIT(16384, 16) };
 
-/* A step of some weights, from value, m and v to new ones, which may be the same arrays. One formula has both places
- * of the bias corrections, so that results are those of the papers' algorithms bit by bit: a factor of 1 changes
- * nothing. */
+/* A step of some weights, which reads value, m and v in `from` and writes them to `to`, which may be the same arrays.
+ * Adam and AdamW apply the bias corrections at different points of one formula, and the unused factors are 1. So
+ * results are bitwise identical to those of the papers' algorithms. */
 struct moves {
     const void *gradient;
     void       *from[GR_STEP_ARRAYS], *to[GR_STEP_ARRAYS];
-    double      keep, penalty; /* decay: a factor of the value, or a share of it in the gradient */
-    double      rate, beta1, beta2;
-    double      unbias_m, unbias_inside, unbias_outside; /* of v: inside and outside of the root */
+    double keep, penalty; /* weight decay: the value times keep, or penalty times the value added to the gradient */
+    double rate, beta1, beta2;
+    double unbias_m, unbias_inside, unbias_outside; /* for v: inside or outside of the square root */
 };
 
 #define T float
@@ -52,7 +52,7 @@ static struct moves moves_of(const struct gr_nn_step *s)
     return moves;
 }
 
-/* Whether the arrays of the next parameter continue those of p, and its step is the same. */
+/* Whether the next parameter can be updated with p in one loop: its arrays follow those of p, and its step is equal. */
 static int continues(const struct gr_parameters *all, const struct gr_parameter *p)
 {
     const int64_t              bytes = gr_parameter_elements(p) * gr_nn_bytes(all->dtype);
@@ -83,7 +83,7 @@ void gr_nn_undo(struct gr_parameters *all)
     swap_previous(all);
 }
 
-/* The loop for a parameter. */
+/* Select the loop for a parameter. */
 static gr_chunk_fn loop_of(const struct gr_parameters *all, const struct gr_parameter *p, enum gr_nn_method method)
 {
     const int is_double = all->dtype == GRAFT_F64;
@@ -93,7 +93,7 @@ static gr_chunk_fn loop_of(const struct gr_parameters *all, const struct gr_para
     return is_double ? adam_f64 : adam_f32;
 }
 
-/* New values and moments are written beside the present ones, if there are arrays for them. */
+/* New values and moments are written to the arrays `previous`, if there are any, which then are swapped. */
 void gr_nn_step(struct gr_parameters *all, const struct gr_nn_step *step, struct gr_team team)
 {
     struct moves moves = moves_of(step);

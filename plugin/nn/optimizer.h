@@ -15,7 +15,7 @@ struct gr_nn_schedule {
     int64_t          warmup, steps, every;
 };
 
-/** The learning rate of the step after t completed ones. */
+/** Compute the learning rate of the step after t completed steps. */
 double gr_nn_rate(const struct gr_nn_schedule *schedule, int64_t t);
 
 /** The methods: SGD with momentum and Adam, whose weight decay is an L2 penalty added to the gradient, as in PyTorch's
@@ -24,19 +24,20 @@ enum gr_nn_method { GR_NN_SGD, GR_NN_ADAM, GR_NN_ADAMW };
 
 struct gr_nn_step {
     enum gr_nn_method method;
-    int64_t           number; /* of the step, from 1 on */
+    int64_t           number; /* index of the step, from 1 on */
     double            rate, weight_decay;
-    double            momentum;     /* SGD */
-    double            beta1, beta2; /* Adam and AdamW */
+    double            momentum;     /* for SGD */
+    double            beta1, beta2; /* for Adam and AdamW */
 };
 
-/** Change all parameters by their gradients. The result is bitwise identical for any number of threads. */
+/** Do one step of the optimiser for all parameters. The result is bitwise identical for any number of threads. */
 void gr_nn_step(struct gr_parameters *all, const struct gr_nn_step *step, struct gr_team team);
-/** Go back to the values and moments before the last step, of parameters with previous arrays. Once after each step. */
+/** Restore the values and moments before the last step, at most once after each step. Parameters without `previous`
+ *  arrays do not change. */
 void gr_nn_undo(struct gr_parameters *all);
 
-/** The sum of squares of the gradients of all weights, added in a fixed order. */
+/** Compute the sum of squares of the gradients of all trained parameters, added in a fixed order. */
 double gr_nn_squares(const struct gr_parameters *all);
-/** Scale these gradients, as one vector of this length, to length `longest` if it is longer (Pascanu et al. 2013,
- *  algorithm 1). */
+/** Clip these gradients: if their joint Euclidean norm `length` exceeds `longest`, scale them to norm `longest`
+ *  (Pascanu et al. 2013, algorithm 1). */
 void   gr_nn_clip(struct gr_parameters *all, double length, double longest);

@@ -37,7 +37,7 @@ static void TYPED(sgd)(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* Running statistics follow the statistics of the step, with PyTorch's momentum of 0.1. */
+/* Update running statistics by the statistics of the step, with PyTorch's momentum of 0.1. */
 static void TYPED(follow)(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct moves *s = arg;
@@ -48,7 +48,7 @@ static void TYPED(follow)(void *arg, int64_t chunk, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) new_value[i] = (T)0.9 * value[i] + (T)0.1 * gradient[i];
 }
 
-/* Squares of floats cannot overflow in double. */
+/* Add up the squares in double, where squares of floats cannot overflow. */
 static double TYPED(squares)(const void *array, int64_t count)
 {
     const T *const x = array;

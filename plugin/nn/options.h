@@ -27,7 +27,8 @@ enum gr_decayed_layers { GR_DECAYED_LAYERS_LIST(GR_CHOICE_CONSTANT) };
 #define GR_ON_NONFINITE_LIST(X) X(GR_NONFINITE_STOP, "stop") X(GR_NONFINITE_RESTORE, "restore")
 enum gr_on_nonfinite { GR_ON_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
 
-/** Type of the rows that sums over neighbours read (F32, BF16), and of all numbers of a network (F32, F64). */
+/** The type of the rows that sums over neighbours read (F32, BF16), or of all numbers of a network on a mesh (F32,
+ *  F64). */
 #define GR_MODEL_TYPE_LIST(X) X(GR_MODEL_F32, "f32") X(GR_MODEL_BF16, "bf16") X(GR_MODEL_F64, "f64")
 enum gr_model_type { GR_MODEL_TYPE_LIST(GR_CHOICE_CONSTANT) };
 

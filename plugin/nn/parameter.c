@@ -85,7 +85,7 @@ int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int3
     return GRAFT_OK;
 }
 
-/* Best and previous values, and present and previous moments. */
+/* The optimiser stores best and previous values, and current and previous moments. */
 void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget)
 {
     const double bytes = (double)gr_nn_bytes(all->dtype), count = (double)all_elements(all);
@@ -106,9 +106,9 @@ int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t
     return GRAFT_OK;
 }
 
-/* Uniform initial values lie within +-b. The rule of fan-in is the rule of PyTorch's Linear, 1/sqrt(inputs), for
- * weights and biases: He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py measures the first
- * epochs. */
+/* Compute the bound b of uniform initial values in [-b, b]. The rule of fan-in is that of PyTorch's Linear for weights
+ * and biases, 1/sqrt(inputs), which is He et al. 2015, section 2.2, for a slope of sqrt(5). tests/bench/learning.py
+ * measures the first epochs. */
 static double first_bound(const struct gr_parameter *p)
 {
     if (p->first == GR_FIRST_FAN_IN) return 1 / sqrt((double)p->inputs);

@@ -6,7 +6,7 @@
 
 #include "base/budget.h"
 
-/** The arrays of a parameter. The first GR_STATE_COPIES are in the state of a training. */
+/** The arrays of a parameter, all of its shape. The first GR_STATE_COPIES are in the state of a training. */
 enum gr_copy {
     GR_COPY_VALUE,
     GR_COPY_BEST,
@@ -20,33 +20,34 @@ enum gr_copy {
 /** The arrays that a step changes: value, m and v. */
 enum { GR_STEP_ARRAYS = 3 };
 
-/** Initial values: 0, 1, or uniform within a bound by Glorot's rule or by the number of inputs of the layer (the
- *  fan-in). */
+/** Initial values: 0, 1, or uniform random numbers within a bound by Glorot's rule or by the number of inputs of the
+ *  layer (the fan-in). */
 enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN_IN };
 
-/** Parameters are trained, or running statistics of BatchNorm. */
+/** Whether a parameter is trained, or is a running statistic of BatchNorm. */
 enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
 
-/** One array of numbers: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` has the statistic of
- *  the step, and the optimiser moves the value a tenth of the way to it; there are no moments. */
+/** A parameter: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` is the statistic of the step,
+ *  and the optimiser moves the value a tenth of the way to it; there are no moments. */
 struct gr_parameter {
-    char                names[GR_COPIES - 1][64]; /* in the state, of all copies but the value: see gr_nn_name() */
+    char                names[GR_COPIES - 1][64]; /* names in the state of all copies but the value; see gr_nn_name() */
     int32_t             n_dims;
     int                 decayed; /* the weight decay applies */
     enum gr_statistic   statistic;
     enum gr_first_value first;
     int64_t             rows, cols;
-    int64_t             inputs; /* of the layer to which it belongs */
+    int64_t             inputs; /* number of inputs of its layer, for GR_FIRST_FAN_IN */
     union {
-        void *copy[GR_COPIES]; /* of either type */
+        void *copy[GR_COPIES]; /* arrays of either type, by enum gr_copy */
         struct {
-            float *value, *best, *m, *v, *gradient; /* if the type is float */
+            float *value, *best, *m, *v, *gradient; /* the same arrays if the type is float */
         };
     };
-    void *previous[GR_STEP_ARRAYS]; /* before the last step; NULL: a step overwrites the arrays */
+    void *previous[GR_STEP_ARRAYS]; /* value, m and v before the last step; NULL: a step overwrites the arrays */
 };
 
-/** The name of a copy in the state. That of the value ends the name of every other copy, and is not stored. */
+/** The name of a copy in the state. The name of the value is the end of the other names, such as "best." + name, and is
+ *  not stored itself. */
 const char *gr_nn_name(const struct gr_parameter *parameter, enum gr_copy copy);
 
 struct gr_parameters {
@@ -54,7 +55,7 @@ struct gr_parameters {
     struct gr_parameter *list; /* trained parameters, then running statistics */
     int32_t              count, n_trained;
     int64_t              n_weights; /* elements of trained parameters */
-    void                *gradients; /* of all parameters, one after the other */
+    void                *gradients; /* gradients of all parameters, one after the other */
 };
 
 static inline int64_t gr_parameter_elements(const struct gr_parameter *p)
@@ -74,7 +75,7 @@ static inline int64_t gr_nn_bytes(graft_dtype dtype)
     return dtype == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
 }
 
-/** Element i of an array, F32 or F64. */
+/** Read or write element i of an array, F32 or F64. */
 static inline double gr_nn_at(graft_dtype dtype, const void *array, int64_t i)
 {
     return dtype == GRAFT_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
@@ -88,21 +89,22 @@ static inline void gr_nn_put(graft_dtype dtype, void *array, int64_t i, double v
 /** Append a parameter to a list that has space for it. */
 struct gr_parameter *gr_nn_add(struct gr_parameters *all, const char *name, const struct gr_parameter *shape);
 
-/** Set one copy of every parameter to a part of `array`, in the order of the list. */
+/** Divide `array` among the parameters, in the order of the list, as their arrays for one copy. */
 void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array);
 
-/** Allocate arrays of zeros for each parameter: only the values, or all copies in the state of a training. */
+/** Allocate arrays of zeros for each parameter: with `copies` 1 the values, with GR_STATE_COPIES all that are in the
+ *  state of a training. */
 int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int32_t copies, graft_error *error);
 
-/** Allocate one array of zeros with this copy of all parameters, unless they have it. */
+/** Allocate one array of zeros for this copy of all parameters, unless they already have it. */
 int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum gr_use use, enum gr_copy copy,
                       graft_error *error);
 
 /** Announce the bytes of gr_nn_init() to the budget. */
 void gr_nn_plan(const struct gr_parameters *all, struct gr_budget *budget);
 
-/** Allocate all arrays for a training whose last step can be undone, with initial values. */
+/** Allocate all arrays for a training whose last step can be undone, and set the initial values. */
 int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t seed, graft_error *error);
 
-/** Set the initial values, which follow from the seed and from the place in the list. Values are zeros before. */
+/** Set the initial values, which depend on the seed and on the index in the list. All values must be 0 before. */
 void gr_nn_set_first(struct gr_parameters *all, uint64_t seed);

@@ -1,5 +1,5 @@
-/* Dense products of blocks, each on one thread: with a state of the module for each thread, or one after the other if
- * it has one state.
+/* Dense products of blocks, each on one thread: at the same time if each thread has a state of the module, else one
+ * after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/blocks.h"
 
@@ -69,7 +69,7 @@ static void run_product(struct gr_nn_blocks *b, int thread, graft_gemm *gemm)
     }
 }
 
-/* Whether there is space for a whole block, which only buffers of the thread have. */
+/* Whether `rows` has space for a whole block: it is in the thread's buffer. */
 static int has_block(const struct gr_nn_blocks *b, int thread, const void *rows)
 {
     const uintptr_t block = (uintptr_t)b->thread[thread].block, at = (uintptr_t)rows;
@@ -77,7 +77,8 @@ static int has_block(const struct gr_nn_blocks *b, int thread, const void *rows)
     return at >= block && at < block + (uint64_t)(2 * GR_MGN_ROWS * b->form.widest * b->element);
 }
 
-/* Libraries choose their loops, and so the bits, by the number of rows, so this number is always the same. */
+/* Compute a product of fewer rows as one of GR_MGN_ROWS rows. Libraries choose their loops, and thereby the rounding,
+ * by the number of rows, so this number is always the same. */
 static void run_whole_block(struct gr_nn_blocks *b, int thread, graft_gemm *gemm)
 {
     struct gr_nn_thread *t = &b->thread[thread];

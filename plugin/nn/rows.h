@@ -10,21 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The number of partial sums (of a row's width) of the backward pass for each chunk of GR_CHUNK_ROWS. */
+/** The number of partial sums for each chunk of GR_CHUNK_ROWS in the backward pass: of bias, gain and shift. */
 enum { GR_PARTIALS = 3 };
 
-/** z += bias; h = dropout(act(norm(z))), or with drops_first z = dropout(z + bias); h = act(norm(z)). LayerNorm keeps
- *  mean and deviation of each row, in mean and rstd [n]; with norms_columns the norm uses mean and deviation of
- *  columns, [width]. z, h: [n x width]; bits: [n x ceil(width / 8)], set where a gradient passes activation and the
- *  following dropout. h NULL: only z is updated. */
+/** The forward pass: z += bias and h = dropout(act(norm(z))); or, with drops_first, z = dropout(z + bias) and
+ *  h = act(norm(z)). LayerNorm writes the mean and 1 / deviation of each row to mean and rstd, [n]; with norms_columns
+ *  (BatchNorm) the pass reads those of each column, [width]. z, h: [n x width]; bits: [n x ceil(width / 8)], set where
+ *  a gradient passes the activation and the dropout after it. h NULL: only z is updated. */
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
     const float   *bias, *gain, *shift; /* gain NULL: no norm */
     float         *z, *h, *mean, *rstd;
     uint8_t       *bits;
-    uint64_t       key;       /* of the dropout */
-    uint32_t       threshold; /* of 65536: elements with a smaller draw are dropped */
+    uint64_t       key;       /* random key of the dropout */
+    uint32_t       threshold; /* 0 to 65535: elements with a smaller draw of 16 bits are dropped */
     enum gr_isa    isa;
     const int64_t *vertex; /* row v uses the draws of vertex[v]; NULL: vertex v */
     int            is_elu; /* ELU (Clevert et al. 2016) with alpha 1 instead of ReLU */
@@ -33,36 +33,38 @@ struct gr_rows {
     int            has_z; /* z already includes bias, and dropout with drops_first */
 };
 void gr_nn_rows_forward(struct gr_rows *rows);
-/** The same for rows begin .. end-1 on the calling thread; `rows` is a struct gr_rows. */
+/** Do gr_nn_rows_forward() for rows begin to end - 1 on the calling thread; `rows` is a struct gr_rows. */
 void gr_nn_rows_forward_part(void *rows, int64_t begin, int64_t end);
 
-/** The backward pass: turns g from the gradient of h into the gradient of z. Writes the gradients of bias, gain and
- *  shift unless they are NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
+/** The arrays of the backward pass, which replaces g, the gradient of h, by the gradient of z, and writes the gradients
+ *  of bias, gain and shift unless they are NULL. `partial` has GR_PARTIALS * width elements for each chunk. */
 struct gr_rows_gradient {
     float  *g;
     float  *bias, *gain, *shift;
     double *partial;
 };
 
-/** The backward pass while g is computed: the thread that completes the last row of a chunk of GR_CHUNK_ROWS rows
- *  processes the chunk, so that sums have the same bits as in one pass at the end. */
+/** A backward pass that runs while g is computed: the thread that completes the last row of a chunk of GR_CHUNK_ROWS
+ *  rows processes the whole chunk. So sums are bitwise identical to those of one pass at the end. */
 struct gr_rows_backward {
     struct gr_rows          rows;
     struct gr_rows_gradient gradient;
-    _Atomic int64_t        *left; /* [chunks] number of incomplete rows of each; not 0: the chunk is not done */
+    _Atomic int64_t
+        *left; /* [chunks] number of rows of each chunk that are incomplete; 0: the chunk has been processed */
 };
 void gr_nn_rows_backward_begin(struct gr_rows_backward *pass);
-/** Rows begin .. end-1 of g are complete; any thread, once for each row. `pass` is a struct gr_rows_backward. */
+/** Report that rows begin to end - 1 of g are complete: by any thread, once for each row. `pass` is a struct
+ *  gr_rows_backward. */
 void gr_nn_rows_backward_part(void *pass, int64_t begin, int64_t end);
-/** All rows are complete: process the remaining chunks, and compute the sums. */
+/** Process the remaining chunks, and compute the sums, when all rows are complete. */
 void gr_nn_rows_backward_end(struct gr_rows_backward *pass);
-/** The same in two parts: the chunks of rows begin .. end-1, which are whole chunks, on the calling thread; and the
- *  sums. */
+/** Do the two parts of gr_nn_rows_backward_end(): _rest() processes the remaining chunks among rows begin to end - 1,
+ *  which are whole chunks, on the calling thread; _sums() computes the sums. */
 void gr_nn_rows_backward_rest(const struct gr_rows_backward *pass, int64_t begin, int64_t end);
 void gr_nn_rows_backward_sums(const struct gr_rows_backward *pass);
 
-/** For BatchNorm: sum[j] = sum over the rows of z(., j), or unless mean is NULL of the square of its distance from
- *  mean[j]. `partial` has width elements for each chunk; sums have the same bits for any number of threads. */
+/** For BatchNorm: sum[j] = the sum over rows of z(., j) if mean is NULL, else of (z(., j) - mean[j])^2. `partial` has
+ *  width elements for each chunk. Sums are bitwise identical for any number of threads. */
 struct gr_rows_columns {
     const struct gr_rows *rows;
     const double         *mean;
@@ -70,22 +72,22 @@ struct gr_rows_columns {
 };
 void gr_nn_rows_sum_columns(const struct gr_rows_columns *columns);
 
-/** Turn g from the gradient of norm(z), left by gr_nn_rows_backward_end() with norms_columns, into the gradient of
- * z. */
+/** For BatchNorm: replace g, the gradient of norm(z) that gr_nn_rows_backward_end() computes with norms_columns, by the
+ *  gradient of z. */
 struct gr_rows_columns_backward {
     const struct gr_rows *rows;
-    const double         *mean_g, *mean_gx; /* [width] over all rows of g, and of g times the normalised z */
-    float                *g, *bias;         /* bias NULL: not computed */
+    const double         *mean_g, *mean_gx; /* [width] means over all rows of g, and of g times the normalised z */
+    float                *g, *bias;         /* bias: the sum of g over rows; NULL: not computed */
     double               *partial;          /* [chunks x width] */
 };
 void gr_nn_rows_columns_backward(const struct gr_rows_columns_backward *columns);
 
-/** sum[j] = sum over the chunks c of n rows, in order, of partial[c * stride + j], for j < width. */
+/** sum[j] = the sum of partial[c * stride + j] over the chunks c of n rows, in order, for j < width. */
 void gr_nn_rows_sum_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, float *sum);
-/** The same in double. */
+/** Compute the sums of gr_nn_rows_sum_chunks() without rounding the results to float. */
 void gr_nn_rows_total_chunks(const double *partial, int64_t stride, int64_t n, int64_t width, double *sum);
 
-/** out[n x width] = dropout(x), with the draws of `vertex` as above. */
+/** out[n x width] = dropout(x), with the draws of `vertex` as in struct gr_rows. */
 struct gr_rows_drop {
     int64_t        n, width, x_stride;
     struct gr_team team;
@@ -106,10 +108,10 @@ struct gr_rows_scaling {
     float         *out;
 };
 void gr_nn_rows_scale(struct gr_rows_scaling *scaling);
-/** The same for rows begin .. end-1 on the calling thread; `scaling` is a struct gr_rows_scaling. */
+/** Do gr_nn_rows_scale() for rows begin to end - 1 on the calling thread; `scaling` is a struct gr_rows_scaling. */
 void gr_nn_rows_scale_part(void *scaling, int64_t begin, int64_t end);
 
-/** The host's number of vertex v. */
+/** The host's index of vertex v. */
 static inline int64_t gr_vertex(const int64_t *vertex, int64_t v)
 {
     return vertex != NULL ? vertex[v] : v;

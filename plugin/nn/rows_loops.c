@@ -23,7 +23,8 @@ static uint8_t pack_bits(const uint8_t *flags)
     return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
 }
 
-/* e^x - 1 of -0.25 < x <= 0 to the last bits, where the difference from 1 would cancel: its series up to x^7 / 7!. */
+/* Compute e^x - 1 for -0.25 < x <= 0, accurate to the last bits, by its series up to x^7 / 7!; exp(x) - 1 would
+ * cancel. */
 static float expm1_near(float x)
 {
     const float p = 1.0f / 120 + x * (1.0f / 720 + x * (1.0f / 5040));
@@ -48,14 +49,14 @@ static void elu_piece(int count, float *h)
     for (int j = 0; j < count; j++) h[j] = h[j] > 0 ? h[j] : below[j];
 }
 
-/* The dropout after the activation. */
+/* The threshold of the dropout after the activation; 0: there is none. */
 static uint32_t last_threshold(const struct gr_rows *r)
 {
     return r->drops_first ? 0 : r->threshold;
 }
 
-/* h = dropout(act(h)) for up to GR_DRAWS columns; the bits record which elements passed. A NaN passes, so that it
- * reaches the loss. */
+/* h = dropout(act(h)) for up to GR_DRAWS columns; `bits` records which elements passed. NaN passes, so that it reaches
+ * the loss. */
 static void activate_piece(const struct gr_rows *r, int64_t vertex, int64_t begin, int count, float *h, uint8_t *bits)
 {
     const float    scale = (float)gr_dropout_scale(last_threshold(r));
@@ -94,7 +95,7 @@ static void norm_row(const struct gr_rows *r, int64_t row, float *z, float *out)
     r->rstd[row] = rstd;
 }
 
-/* The norm of a row by the mean and deviation of each column. */
+/* Normalise a row by the mean and deviation of each column. */
 static void norm_columns_of_row(const struct gr_rows *r, const float *z, float *out)
 {
     for (int64_t j = 0; j < r->width; j++) out[j] = (z[j] - r->mean[j]) * r->rstd[j] * r->gain[j] + r->shift[j];
@@ -115,7 +116,7 @@ static void drop_row(uint64_t key, int64_t vertex, uint32_t share, int64_t width
     }
 }
 
-/* The dropout before norm and activation, of a row or its gradient. */
+/* Apply the dropout before norm and activation, if there is one, to a row or to its gradient. */
 static void drop_row_first(const struct gr_rows *r, int64_t row, float *x)
 {
     if (r->drops_first && r->threshold > 0) drop_row(r->key, gr_vertex(r->vertex, row), r->threshold, r->width, x, x);
@@ -158,7 +159,7 @@ static void activate_row_backward(const struct gr_rows *r, float *g, const uint8
     }
 }
 
-/* The gradient through ELU, computed from h = scale ELU(z), where the element was kept. */
+/* Multiply g by the derivative of ELU, computed from h = scale ELU(z); elements of g that were dropped are 0. */
 static void elu_row_backward(const struct gr_rows *r, const float *h, float *g)
 {
     const float scale = (float)gr_dropout_scale(last_threshold(r));
@@ -177,7 +178,7 @@ static void norm_row_backward(const struct gr_rows *r, int64_t row, float *g, do
     norm_row_back_f32(r->width, &normed, normed.scale, r->gain, 0, g);
 }
 
-/* The gradients of gain and shift. The gradient of z needs their sums over all rows. */
+/* Add to the gradients of gain and shift. The gradient of z is computed later, because it needs their final sums. */
 static void norm_columns_backward(const struct gr_rows *r, int64_t row, const float *g, double *gain, double *shift)
 {
     const float *z = r->z + row * r->width;
@@ -199,7 +200,8 @@ static void rows_sum_columns(const struct gr_rows *r, const double *mean, double
     }
 }
 
-/* With x = (z - mean) rstd and y = gain x + shift: dz = gain rstd (dy - mean(dy) - x mean(dy x)), means over rows. */
+/* Compute dz from dy for x = (z - mean) rstd and y = gain x + shift: dz = gain rstd (dy - mean(dy) - x mean(dy x)),
+ * with means over rows. */
 static void rows_columns_backward(const struct gr_rows_columns_backward *c, double *partial, int64_t begin, int64_t end)
 {
     const struct gr_rows *r = c->rows;

@@ -5,16 +5,16 @@
 #include "nn/rows.h"
 
 struct gr_rows_loops {
-    /** Rows begin .. end-1 of gr_nn_rows_forward(). */
+    /** Do gr_nn_rows_forward() for rows begin to end - 1. */
     void (*forward)(const struct gr_rows *rows, int64_t begin, int64_t end);
-    /** Rows begin .. end-1 of gr_rows_backward(); `partial` receives their sums for bias, gain and shift. */
+    /** Do the backward pass for rows begin to end - 1, and write their sums for bias, gain and shift to `partial`. */
     void (*backward)(const struct gr_rows *rows, float *gradient, double *partial, int64_t begin, int64_t end);
-    /** Rows begin .. end-1 of gr_nn_rows_sum_columns(); `partial` receives their sums. */
+    /** Write the sums of gr_nn_rows_sum_columns() over rows begin to end - 1 to `partial`. */
     void (*sum_columns)(const struct gr_rows *rows, const double *mean, double *partial, int64_t begin, int64_t end);
-    /** Rows begin .. end-1 of gr_nn_rows_columns_backward(); `partial` receives their sums for bias. */
+    /** Do gr_nn_rows_columns_backward() for rows begin to end - 1, and write their sums for bias to `partial`. */
     void (*columns_backward)(const struct gr_rows_columns_backward *columns, double *partial, int64_t begin,
                              int64_t end);
-    /** Rows begin .. end-1 of gr_nn_rows_dropout(). */
+    /** Do gr_nn_rows_dropout() for rows begin to end - 1. */
     void (*drop)(const struct gr_rows_drop *rows, int64_t begin, int64_t end);
 };
 

@@ -31,7 +31,7 @@ int64_t gr_nn_item_bytes(const graft_state_item *item)
     return gr_nn_item_elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
 }
 
-/* The item as text, such as "F32 [128, 64]". */
+/* Write type and shape of an item as text, such as "F32 [128, 64]". */
 static void describe_item(const graft_state_item *item, char text[64])
 {
     static const char *const types[] = { "?", "F32", "F64", "I32", "I64", "U8" };
@@ -69,7 +69,7 @@ static double value_at(const graft_state_item *item, int64_t i)
     return item->dtype == GRAFT_I64 ? (double)((const int64_t *)item->data)[i] : gr_nn_at(item->dtype, item->data, i);
 }
 
-/* A first look at floats, which are most of a state, without a branch for each. */
+/* Whether an item has type F32 and all values in range: a fast check, without a branch for each value. */
 static int are_floats_within(const graft_state_item *item, float least)
 {
     const float  *values = item->data;

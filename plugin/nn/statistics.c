@@ -78,7 +78,7 @@ void gr_nn_statistics_add(struct gr_statistics *s, const double *sums)
         const double squares = s->squares[j] + second[j] - first[j] * first[j] / count;
 
         s->sum[j] += first[j] + sums[0] * s->mean[j];
-        s->squares[j] = squares < 0 ? 0 : squares; /* NaN stays */
+        s->squares[j] = squares < 0 ? 0 : squares; /* NaN remains NaN */
     }
     *s->count = count;
     gr_nn_statistics_derive(s);

@@ -1,5 +1,5 @@
-/* Running mean and standard deviation of the columns of data. Sums of squares are of deviations from the mean (Chan,
- * Golub and LeVeque 1983), because columns such as a pressure have a mean much larger than their deviation.
+/* Running mean and standard deviation of the columns of data. Deviations from the mean are squared and summed (Chan,
+ * Golub and LeVeque 1983), because the mean of columns such as a pressure is much larger than their deviation.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -13,7 +13,7 @@ enum { GR_STATISTICS_NODE, GR_STATISTICS_EDGE, GR_STATISTICS_OUTPUT, GR_STATISTI
 struct gr_statistics {
     int64_t columns;
     double *count;            /* [1] sum of the weights */
-    double *sum, *squares;    /* [columns] */
+    double *sum, *squares;    /* [columns] weighted sums, and sums of squared deviations from the mean */
     double *mean, *deviation; /* [columns] mean and deviation; 0 and 1 without data */
 };
 
@@ -36,11 +36,12 @@ static inline int64_t gr_nn_statistics_sums(int64_t columns)
     return 1 + 2 * columns;
 }
 
-/** The weight of rows, and the sums of their columns: added to sums[1 + 2 columns]. */
+/** Add the weight of rows to sums[0], and the weighted sums of their columns to the next `columns` elements. */
 void gr_nn_statistics_sum(const struct gr_statistics_rows *rows, int64_t columns, double *sums);
-/** The same about the mean of s: the weight, the sums of deviations, and the sums of their squares. */
+/** Add to sums[1 + 2 columns] the weight of rows, and for each column the weighted sums of the deviations from the mean
+ *  in s, and of their squares. */
 void gr_nn_statistics_deviate(const struct gr_statistics *s, const struct gr_statistics_rows *rows, double *sums);
-/** If s has no data yet, take the mean from sums made by gr_nn_statistics_sum(). */
+/** Set the mean of s from sums of gr_nn_statistics_sum() if s has no data yet. */
 void gr_nn_statistics_centre(struct gr_statistics *s, const double *sums);
-/** Add sums that gr_nn_statistics_deviate() has made. */
+/** Add the data whose sums gr_nn_statistics_deviate() has computed to s. */
 void gr_nn_statistics_add(struct gr_statistics *s, const double *sums);
