@@ -10,17 +10,17 @@
  *  and Z; the second computes Z with its bias. */
 enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
 
-/** How long the contents of an array are needed. */
+/** How long a layer needs the contents of an array. */
 enum gr_life {
     GR_LIFE_KEPT,       /* from the forward pass of a layer to its backward pass */
     GR_LIFE_RECOMPUTED, /* the same, but with option recompute all layers share one array, whose contents are computed
                          * again from the input of the layer */
-    GR_LIFE_SHARED      /* all layers share one array; what it has between their passes is up to the kind */
+    GR_LIFE_SHARED      /* all layers share one array; the kind decides what it contains between their passes */
 };
 
 /** An array of a layer. */
 struct gr_array_shape {
-    const char  *name; /* in errors of allocation */
+    const char  *name; /* name in errors of allocation */
     uint64_t     element_bytes;
     enum gr_use  use;
     enum gr_life life;
@@ -45,41 +45,41 @@ enum { GR_OWN_ARRAYS = 12 };
 struct gr_activations {
     int32_t                index;
     const struct gr_layer *layer;
-    const struct gr_block *block;                    /* of the current pass */
+    const struct gr_block *block;                    /* block of the current pass */
     int64_t                count[GR_ARRAYS];         /* elements of each array; 0: there is none */
-    int64_t                own_count[GR_OWN_ARRAYS]; /* the same of arrays of the kind */
-    int                    shared[GR_STEPS]; /* arrays of the step are shared with other layers: option recompute */
+    int64_t                own_count[GR_OWN_ARRAYS]; /* elements of each array in `own` */
+    int                    shared[GR_STEPS]; /* other layers use the arrays of this step too: option recompute */
     int                    aggregate_first;  /* (A H) W rather than A (H W): the same result at another cost */
     int                    awaits_halo;      /* rows of the halo are in transit, or have not been used yet */
     const float           *gathered_of;      /* the constant input of `gathered`, or NULL */
     float                 *gathered;         /* [n_dst x in] input after aggregation, if the layer aggregates first */
     float                 *z;                /* [n_dst x out] before norm */
-    float                 *mean, *rstd;      /* [n_dst] of rows; BatchNorm: [out] of columns */
-    uint8_t               *bits;             /* [n_dst x (out+7)/8] elements that activation and dropout keep */
+    float                 *mean, *rstd;      /* [n_dst] mean and 1 / deviation of rows; BatchNorm: [out] of columns */
+    uint8_t               *bits;             /* [n_dst x (out+7)/8] 1: activation and dropout keep the element */
     float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
     float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
-    float                 *joined; /* [n_src x in] read by the layer instead of one output: run/jumping.c */
-    void                  *own[GR_OWN_ARRAYS]; /* by number in the table of the kind; NULL: not wanted */
+    float                 *joined; /* [n_src x in] input made of several outputs, for option jumping: run/jumping.c */
+    void                  *own[GR_OWN_ARRAYS]; /* arrays in the table of the kind, by index; NULL: not used */
 };
 
-/** Columns of the sums of a layer over neighbours. */
+/** The number of columns of the rows that a layer sums over neighbours. */
 static inline int64_t gr_summed_columns(const struct gr_activations *a)
 {
     return a->aggregate_first ? a->layer->in : a->layer->out;
 }
 
-/** The required sizes of the arrays of a run. */
+/** The sizes that the arrays of a run must have. */
 struct gr_capacity {
-    int64_t rows;          /* destinations of a layer */
-    int64_t seen;          /* columns of the edges: sources and halo */
-    int     predicts;      /* no pass goes backward */
+    int64_t rows;          /* number of destinations of a layer */
+    int64_t seen;          /* number of columns of the edges: sources and halo */
+    int     predicts;      /* there is no backward pass */
     int     reads_history; /* blocks of batches have rows of earlier batches after their own */
-    int64_t edges;         /* for attention */
-    int64_t winner_words;  /* of 32 bits in an index of the edges; 0: the strategy keeps the winners */
-    int64_t gradient_rows; /* rows of a step that have gradients */
-    int64_t label_rows;    /* gr_labels.rows */
-    int64_t measured;      /* vertices whose outputs are measured, if more than `seen` */
+    int64_t edges;         /* number of edges, for attention */
+    int64_t winner_words;  /* words of 32 bits in a column index, for winners; 0: the strategy stores the winners */
+    int64_t gradient_rows; /* number of rows of a step that have gradients */
+    int64_t label_rows;    /* the value of gr_labels.rows */
+    int64_t measured;      /* number of vertices whose losses are computed, if more than `seen` */
     struct gr_layer_size {
         int64_t rows, seen, edges;
-    } layer[GR_LAYERS_MAX]; /* for the blocks of a batch, which differ in size; all 0: as above */
+    } layer[GR_LAYERS_MAX]; /* sizes for each block of a batch; all 0: the sizes above */
 };

@@ -1,10 +1,10 @@
 /* Layers of appnp (Gasteiger et al. 2019, eq. 3 and 4): predict, then propagate with teleport. Layers with weights, as
- * in mlp, make predictions H; then K layers without weights compute
+ * in mlp, compute predictions H; then K layers without weights compute
  *
  *      Z' = (1 - alpha) diag(left) A diag(right) Z + alpha H        from Z = H, with option teleport as alpha.
  *
- * Backward, the gradient of H includes alpha times the gradient of each Z'. These terms are summed on the way, and the
- * first layer without weights adds the sum to the result of the chain of products.
+ * Backward, the gradient of H includes alpha times the gradient of each Z'. Each layer adds its term to a sum, and the
+ * first layer without weights adds this sum to the gradient through the chain of products.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/kind.h"
 #include "model/rows.h"

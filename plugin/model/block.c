@@ -1,4 +1,4 @@
-/* The invariants of blocks.
+/* Checks of the invariants of blocks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/block.h"
 

@@ -24,9 +24,8 @@ int64_t gr_model_config_in(const struct gr_config *config, int32_t l)
     return sum;
 }
 
-/* Check that the elements of all arrays can be counted. No array has more rows than there are vertices, nor more
- * columns than the widest of features, layers and classes for all heads; the sum of the bytes of several arrays must be
- * a number too. */
+/* Check that sizes of arrays in bytes fit into an int64_t, with a margin for sums of several arrays. No array has more
+ * rows than there are vertices, nor more columns than the widest of features, layers, and classes for all heads. */
 static int32_t check_sizes(const graft_dataset *data, const struct gr_config *config, graft_error *error)
 {
     const int64_t heads = config->kind->attends ? config->attention.heads : 1;
@@ -138,7 +137,7 @@ graft_semiring gr_model_extremum(const struct gr_model_options *model)
                                                     : 0;
 }
 
-/* An extremum is not linear in its arguments. */
+/* Check that no option needs aggregation to be linear, which extrema are not. */
 static int32_t check_extremum(const struct gr_config *config, const graft_dataset *data, graft_error *error)
 {
     if (config->extremum == 0) return GRAFT_OK;
@@ -176,7 +175,8 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
     return GRAFT_OK;
 }
 
-/* They have no effect on another named loss; with loss=auto see gr_run_loss_init(). */
+/* Read the options of the softmax loss, which have no effect on another named loss; for loss=auto see
+ * gr_run_loss_init(). */
 static void read_softmax(const struct gr_loss_options *loss, struct gr_config *config)
 {
     if (loss->loss.word != GR_LOSS_AUTO && loss->loss.word != GR_LOSS_SOFTMAX) return;

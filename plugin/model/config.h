@@ -1,4 +1,4 @@
-/* The configuration of a model: what the options of a context and a data set make of it.
+/* The configuration of a model, which follows from the options of a context and from a data set.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -11,43 +11,43 @@ enum { GR_LAYERS_MAX = 64 };
 
 struct gr_model_kind;
 
-/** What may change between epochs. */
+/** Settings that may change between epochs. */
 struct gr_live_config {
     int64_t               epochs, eval_every, patience;
-    struct gr_nn_schedule schedule; /* over epochs */
+    struct gr_nn_schedule schedule; /* learning rate over epochs */
     double                weight_decay, clip_norm;
 };
 
-/** How edges are scaled: A as it is; D^-1 A, a mean; D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
+/** How the matrix A of edges is scaled: not; to D^-1 A, a mean; to D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
 enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
 
 /** Settings of attention. All except `heads` are 0 for kinds of models without attention. */
 struct gr_attention_config {
     int64_t heads;
-    int64_t edge_features; /* of each edge, in the scores; 0: none */
-    int     edge_array;    /* they are an array of the data set; else the edge value */
+    int64_t edge_features; /* number of features of each edge in the scores; 0: none */
+    int     edge_array;    /* edge features are an array of the data set; else the edge value */
     int     reads_relu;    /* option attention_input=relu */
-    double  dropout;       /* of alpha */
+    double  dropout;       /* share of alpha that is dropped */
 };
 
-/** What follows hidden layers. */
+/** The operations after hidden layers. */
 struct gr_hidden_config {
     enum gr_norm    norm;        /* none if there is no hidden layer */
-    int             is_elu;      /* ELU and no ReLU */
-    int             drops_first; /* dropout before norm */
+    int             is_elu;      /* ELU instead of ReLU */
+    int             drops_first; /* dropout comes before norm and activation */
     double          dropout;
     int             adds_input; /* option residual */
     enum gr_jumping jumping;    /* none if there are less than two hidden layers */
 };
 
 struct gr_loss_config {
-    enum gr_loss kind; /* not GR_LOSS_AUTO */
+    enum gr_loss kind; /* never GR_LOSS_AUTO */
     double       huber_delta;
-    double       label_smoothing; /* of the softmax loss */
-    int          balances;        /* class weights of the softmax loss */
+    double       label_smoothing; /* option label_smoothing, for the softmax loss */
+    int          balances;        /* option class_weights=balanced, for the softmax loss */
 };
 
-/** What is derived from the data set. */
+/** How the data set is transformed and stored. */
 struct gr_data_config {
     int            symmetrize, self_loops, normalize_features;
     int            reuse_input, row_masks;
@@ -57,12 +57,12 @@ struct gr_data_config {
 
 struct gr_config {
     const struct gr_model_kind *kind;
-    enum gr_normalization       normalization; /* of the kind, unless option aggregator sets another */
-    graft_semiring              extremum;      /* aggregator=max|min: the semiring of its products; 0: the model sums */
+    enum gr_normalization       normalization; /* that of the kind, unless option aggregator sets another */
+    graft_semiring              extremum;      /* the semiring of products for aggregator=max|min; 0: the model sums */
     int32_t                     n_layers;
-    int32_t                     n_weighted;   /* the first layers, which have weights; the others only propagate */
+    int32_t                     n_weighted;   /* number of layers with weights; the later layers only propagate */
     int32_t                     gathers_from; /* the first layer that gathers from neighbours; n_layers: none does */
-    int64_t width[GR_LAYERS_MAX + 1];         /* width[l] enters layer l; width[n_layers] is the number of classes */
+    int64_t width[GR_LAYERS_MAX + 1];         /* columns of the input of layer l; of layer n_layers: of the output */
     double  input_dropout, label_rate, teleport;
     struct gr_attention_config attention;
     struct gr_hidden_config    hidden;
@@ -75,16 +75,17 @@ struct gr_config {
     uint64_t                   seed;
 };
 
+/** Set the configuration from options and a data set. \return OK; ERR_ARG; ERR_OPTION. */
 int32_t gr_model_config_read(const struct gr_options *options, const graft_dataset *data, struct gr_config *config,
                              graft_error *error);
 
-/** The present values of options that may change between epochs. */
+/** Read the current values of the options that may change between epochs. */
 struct gr_live_config gr_model_live_config(const struct gr_options *options);
 
-/** The semiring of aggregator=max or min in a model that has the option; 0: the model sums. */
+/** The semiring for aggregator=max or min; 0: the model sums, or does not have this option. */
 graft_semiring gr_model_extremum(const struct gr_model_options *model);
 
-/** The value of option aggregator for an extremum. */
+/** The value of option aggregator that selects this extremum. */
 static inline const char *gr_extremum_word(graft_semiring extremum)
 {
     return extremum == GRAFT_MIN_SECOND ? "min" : "max";
@@ -96,7 +97,7 @@ static inline int gr_is_regression(const struct gr_config *config)
     return config->loss.kind >= GR_LOSS_MSE;
 }
 
-/** The word of option "loss". */
+/** The value of option "loss" that selects this loss. */
 static inline const char *gr_loss_name(enum gr_loss loss)
 {
     static const char *const names[] = {
@@ -107,14 +108,14 @@ static inline const char *gr_loss_name(enum gr_loss loss)
     return names[loss];
 }
 
-/** Columns of the product with the weights of layer l: of all heads of gat, which the last layer averages; else of the
- *  output. */
+/** The number of columns of the product with the weights of layer l: that of the output; in the last layer of gat,
+ *  which averages the heads, that of all heads. */
 int64_t gr_model_config_wide(const struct gr_config *config, int32_t l);
 
-/** Columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
+/** The number of columns of the input of layer l: width[l], unless the layer reads all hidden layers side by side. */
 int64_t gr_model_config_in(const struct gr_config *config, int32_t l);
 
-/** Whether layer l reads all hidden layers. */
+/** Whether layer l reads the outputs of all hidden layers (option jumping). */
 static inline int gr_model_config_jumps(const struct gr_config *config, int32_t l)
 {
     return config->hidden.jumping != GR_JUMPING_NONE && l == config->n_weighted - 1;

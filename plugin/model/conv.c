@@ -1,4 +1,4 @@
-/* Layers Z = H W_self + agg(H) W_neigh + b; mlp has only the first term and gcn only the second.
+/* Layers of sage, gcn and mlp: Z = H W_self + agg(H) W_neigh + b; mlp has only the first term and gcn only the second.
  * agg(H) = diag(left) A diag(right) H; with aggregator=max|min the maximum or minimum over neighbours.
  *
  * sage   Hamilton et al. 2017, algorithm 1      gcn   Kipf and Welling 2017, eq. 2
@@ -9,7 +9,7 @@
 #include "model/product.h"
 #include "model/rows.h"
 
-/* The sources of the extrema, of the index type of the edges. */
+/* WINNER: the sources of the extrema, in the index type of the edges. */
 enum { WINNER };
 
 static const struct gr_array_shape conv_arrays[] = {
@@ -56,7 +56,7 @@ static int32_t conv_forward(struct gr_run *run, struct gr_activations *a, struct
     return gr_model_aggregate(run, &sum, error);
 }
 
-/* Backward if the input was aggregated first. The sum writes dx, so the part of the vertex itself is added
+/* Compute the backward pass of (A H) W. The sum over neighbours overwrites dx, so the term of W_self is added
  * afterwards. */
 static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                                  graft_error *error)
@@ -76,7 +76,7 @@ static int32_t backward_gathered(struct gr_run *run, struct gr_activations *a, c
     return GRAFT_OK;
 }
 
-/* The part of the vertex itself, if it is computed first: all other rows of dx are zero. */
+/* Set dx to the term of W_self, before other terms are added: rows that are no destinations become zero. */
 static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const float *g, float *dx,
                             struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -86,8 +86,7 @@ static int32_t own_gradient(struct gr_run *run, struct gr_activations *a, const 
     return GRAFT_OK;
 }
 
-/* Backward if the input was transformed first. g is overwritten, so the part of the vertex itself is computed
- * before. */
+/* Compute the backward pass of A (H W). It overwrites g, so the term of W_self is computed before. */
 static int32_t conv_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                          float *dx, graft_error *error)
 {

@@ -1,7 +1,7 @@
-/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without its separate layer before the
- * pooling, or the same with minima. A gradient goes to the neighbour with the extremum; in a tie, to the first in the
- * row: over ranks, local columns precede halo columns. Ranks exchange halo rows forward, and send their gradients back
- * to the owners.
+/* Extrema over neighbours: max pooling of Hamilton et al. 2017 (section 3.3), without the separate layer before the
+ * pooling, and the analogous min pooling. A gradient goes to the neighbour with the extremum; in a tie, to the first in
+ * the row: over ranks, local columns precede halo columns. Ranks receive halo rows in the forward pass, and send the
+ * gradients of these rows back to the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-/* Over ranks: rows of the halo, which follow own rows in the scratch memory. Forward their owners fill them; backward
- * they are added to the rows of their owners. */
+/* Exchange the rows of the halo, which follow the rows of this rank in the scratch memory. Forward, they are received
+ * from their owners; backward, they are added to the rows of their owners. */
 static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                              enum gr_direction direction, int is_constant, graft_error *error)
 {
@@ -26,7 +26,7 @@ static int32_t exchange_halo(struct gr_run *run, const struct gr_activations *a,
     return GRAFT_OK;
 }
 
-/* By the strategy, which keeps the winners. */
+/* Let the strategy compute extrema, and store their winners. */
 static int32_t extrema_of_strategy(struct gr_run *run, const struct gr_activations *a, const struct gr_block *block,
                                    struct gr_operand x, graft_error *error)
 {
@@ -38,7 +38,7 @@ static int32_t extrema_of_strategy(struct gr_run *run, const struct gr_activatio
     return run->strategy->ops->extrema(run->strategy, run, &sum, error);
 }
 
-/* As with sums, extrema of constant features are computed for all rows, and kept. */
+/* Like sums, extrema of constant features are computed once, for all rows. */
 int32_t gr_model_layer_gather_extrema(struct gr_run *run, struct gr_activations *a, struct gr_operand x, void *winner,
                                       graft_error *error)
 {
@@ -69,10 +69,10 @@ int32_t gr_model_layer_gather_extrema(struct gr_run *run, struct gr_activations 
 struct scatter {
     const struct gr_winners *from;
     const float             *g;
-    float                   *dx, *halo; /* halo: of vertex n_src and on at row n_src */
+    float                   *dx, *halo; /* rows before n_src are in dx, rows from n_src on in `halo` */
 };
 
-/* Columns begin to end - 1 of all rows: one thread sums each element, in a fixed order of terms. */
+/* Scatter columns begin to end - 1 of all rows. One thread sums each element, in a fixed order of terms. */
 static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct scatter    *s = arg;

@@ -1,7 +1,7 @@
 /* Layers of gat (Velickovic et al. 2018): every entry (v, u) of A has in each head a weight alpha, the softmax over the
- * entries of row v of LeakyReLU(target(v) + source(u)), two scores that are products of Z = H W with vectors. In a step
- * alpha may have dropout. With attention_input=relu Z is ReLU(H W + b) (Md Vasimuddin et al. 2022,
- * "DistGNN-MB", eq. 2).
+ * entries of row v of LeakyReLU(target(v) + source(u)). The scores target(v) and source(u) are products of rows of
+ * Z = H W with vectors. In a step alpha may have dropout. With attention_input=relu Z is ReLU(H W + b) (Md Vasimuddin
+ * et al. 2022, "DistGNN-MB", eq. 2).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -21,8 +21,8 @@ const struct gr_gat_loops *gr_model_gat_loops_for(enum gr_isa isa)
     return GR_FOR_ISA(&gr_gat, isa);
 }
 
-/* See struct gr_attention. PER_HEAD: [n_dst x wide] results of heads that are averaged, and their gradient. FACTOR:
- * [features of an edge x heads] products of both weights of edges. */
+/* The arrays of struct gr_attention. Besides, PER_HEAD: [n_dst x wide] results of heads before they are averaged, and
+ * their gradient. FACTOR: [edge features x heads] products of the two weights of edge features. */
 enum {
     PROJECTED,
     INNER_BITS,
@@ -75,16 +75,16 @@ static void gat_count(const struct gr_run *run, struct gr_activations *a, const 
     count[ALPHA_GRADIENT] = count[ALPHA];
 }
 
-/* A layer in a pass. The matrices have no gaps. */
+/* One layer in one pass. Rows of the matrices follow each other without gaps. */
 struct pass {
     const struct gr_run       *run;
     const struct gr_block     *block;
     const struct gr_gat_loops *loops;
     struct gr_gat              gat;
     int64_t                    edges, wide; /* wide: columns of all heads */
-    int                        drops;       /* alpha has dropout */
+    int                        drops;       /* there is dropout on alpha */
     graft_dense                z, alpha, alpha_gradient;
-    graft_dense                factors; /* of the rows of neighbours: alpha, in a step after its dropout */
+    graft_dense                factors; /* weights of the neighbours' rows: alpha, in a step after dropout */
 };
 
 static graft_dense dense(const float *data, int64_t n_rows, int64_t n_cols)
@@ -129,7 +129,8 @@ static struct pass pass_of(const struct gr_run *run, const struct gr_activations
     };
 }
 
-/* A loop over vertices from `first` on; or sums of `width` numbers over chunks of vertices, in the partial sums. */
+/* Arguments of a parallel loop over vertices: either `loop`, for vertices from `first` on; or `sum`, which writes
+ * `width` partial sums for each chunk of vertices. */
 struct over_vertices {
     const struct pass *pass;
     gr_gat_loop       *loop;
@@ -162,8 +163,9 @@ static void over_edges(const struct pass *pass, struct gr_edge_some some, gr_edg
                           (void *)(uintptr_t)pass);
 }
 
-/* Over ranks, edges whose results depend on rows of other ranks, or are needed by other ranks, are separate from the
- * other edges, which are computed while messages travel. Without ranks, there are only other edges. */
+/* Select the rows with a bit of gr_block.kind, and below the rows without it. Rows that depend on rows of other ranks,
+ * or that other ranks need, have a bit; the others are computed while messages travel. In one process no row has a
+ * bit. */
 static struct gr_edge_some rows_with(const struct pass *pass, enum gr_row_kind kind)
 {
     return (struct gr_edge_some){ .kind = pass->block->kind, .bits = (uint8_t)kind };
@@ -174,7 +176,7 @@ static struct gr_edge_some rows_without(const struct pass *pass, enum gr_row_kin
     return (struct gr_edge_some){ .kind = pass->block->kind, .bits = (uint8_t)kind, .others = 1 };
 }
 
-/* End a phase that gathers this number of rows of all heads for each edge, besides its alphas or scores. */
+/* End a phase of the profile that reads, for each edge, `gathered` rows of all heads, besides alphas or scores. */
 static void end_attention(struct gr_run *run, const struct pass *pass, double begin, int gathered, double flops)
 {
     const double columns = gathered * (double)pass->wide + 3 * (double)pass->gat.heads;
@@ -182,7 +184,7 @@ static void end_attention(struct gr_run *run, const struct pass *pass, double be
     gr_profile_end(&run->profile, "attention", begin, 4 * (double)pass->edges * columns, flops);
 }
 
-/* The weights W_e and a of the features e of an edge have one product for each head: (e W_e) . a = e . (W_e a). */
+/* Compute W_e a for each head from the two weights of edge features e, because (e W_e) . a = e . (W_e a). */
 static void make_edge_factor(const struct gr_activations *a, const struct gr_gat *gat)
 {
     const struct gr_layer *layer = a->layer;
@@ -198,7 +200,7 @@ static void make_edge_factor(const struct gr_activations *a, const struct gr_gat
     }
 }
 
-/* Compute alpha from the scores of vertices, for some rows while they are in the caches. */
+/* Compute alpha from the scores of vertices for some rows, while they are in the caches. */
 static void attend_rows(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass            *pass = arg;
@@ -209,7 +211,7 @@ static void attend_rows(void *arg, int64_t row, int64_t row_end)
     if (pass->drops) pass->loops->drop(&pass->gat, row, row_end);
 }
 
-/* Turn alpha_gradient from the gradient of the factors of neighbours' rows into that of the scores before LeakyReLU. */
+/* Replace alpha_gradient, the gradient of the factors of neighbours' rows, by that of the scores before LeakyReLU. */
 static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
 {
     const struct pass            *pass = arg;
@@ -222,7 +224,7 @@ static void attend_rows_backward(void *arg, int64_t row, int64_t row_end)
     pass->loops->entry_gradients(&pass->gat, row, row_end);
 }
 
-/* Complete gat_begin() for the rows that need Z of the halo. `local`: when the work without other ranks began. */
+/* Complete gat_begin() for the rows that need Z of the halo. `local` is the time when local work began. */
 static int32_t attend_to_halo(struct gr_run *run, struct gr_activations *a, const struct pass *pass, double local,
                               graft_error *error)
 {
@@ -242,7 +244,7 @@ static int32_t begin_boundary(struct gr_run *run, const struct gr_activations *a
     return run->strategy->ops->boundary_begin(run->strategy, run, &rows, error);
 }
 
-/* The passes over the rows of H W with attention_input=relu: bias and ReLU. */
+/* Describe the passes over the rows of H W with attention_input=relu: bias and ReLU. */
 static struct gr_rows projected_rows(const struct gr_run *run, const struct gr_activations *a)
 {
     return (struct gr_rows){ .n = a->block->n_src,
@@ -255,7 +257,7 @@ static struct gr_rows projected_rows(const struct gr_run *run, const struct gr_a
                              .bits = a->own[INNER_BITS] };
 }
 
-/* Z of the vertices of this rank. */
+/* Compute Z of the vertices of this rank. */
 static int32_t project(struct gr_run *run, struct gr_activations *a, struct gr_operand x, graft_error *error)
 {
     struct gr_rows rows;
@@ -327,8 +329,9 @@ static void edge_gradients(const struct pass *pass, const graft_dense *g, struct
     over_edges(pass, some, attend_rows_backward);
 }
 
-/* Compute gat.to, the gradient of Z, of n vertices from `first` on, which are some rows of the transpose, from the
- * gradients of sums and scores. As targets, vertices of other ranks have gradient 0 through the scores. */
+/* Compute gat.to, the gradient of Z, for n vertices from `first` on, which are the rows `some` of the transpose, from
+ * the gradients of sums and scores. Vertices of other ranks are no targets here: the gradients of their target scores
+ * are 0. */
 static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *map, const graft_dense *g,
                              int64_t first, int64_t n, struct gr_edge_some some)
 {
@@ -341,7 +344,7 @@ static void vertex_gradients(const struct pass *pass, const struct gr_edge_map *
     over_vertices(pass, pass->loops->add_score_gradients, first, n);
 }
 
-/* The gradient of the scores as a target: sums over the edges of each destination. */
+/* Compute the gradients of the target scores: sums over the edges of each destination. */
 static void target_gradients(const struct pass *pass)
 {
     const struct gr_gat *gat = &pass->gat;
@@ -350,7 +353,7 @@ static void target_gradients(const struct pass *pass)
     gr_edge_mxm(gat->csr, NULL, &pass->alpha_gradient, NULL, &d_target, NULL, gr_run_team(pass->run));
 }
 
-/* Vertices that are no destinations are not targets. */
+/* Set the gradients of the target scores of vertices that are no destinations to 0. */
 static void clear_other_targets(const struct pass *pass)
 {
     const struct gr_block *block = pass->block;
@@ -360,7 +363,7 @@ static void clear_other_targets(const struct pass *pass)
            (uint64_t)((block->n_seen - block->n_dst) * heads) * sizeof(float));
 }
 
-/* The gradients of the weights of edges, after the gradients of all scores. */
+/* Compute the gradients of the weights of edge features from the gradients of all scores. */
 static void edge_weight_gradients(const struct pass *pass, const struct gr_activations *a)
 {
     const struct gr_layer *layer = a->layer;
@@ -378,7 +381,7 @@ static void edge_weight_gradients(const struct pass *pass, const struct gr_activ
     }
 }
 
-/* The gradients of the vectors, from the gradients of all scores. */
+/* Compute the gradients of the attention vectors from the gradients of all scores. */
 static void vector_gradients(const struct pass *pass, const struct gr_layer *layer)
 {
     const int64_t       n = pass->block->n_seen, width = GR_ENDS * pass->wide;
@@ -390,7 +393,7 @@ static void vector_gradients(const struct pass *pass, const struct gr_layer *lay
 }
 
 /* Compute the gradients of Z, in the scratch memory, and of the vectors from g, the gradient of each head's sums. Over
- * ranks, the gradients of the halo are computed first, and travel to their owners during the other computation. */
+ * ranks, the gradients of the halo are computed first and sent to their owners during the other computation. */
 static int32_t attention_backward(struct gr_run *run, struct gr_activations *a, const struct pass *pass,
                                   const graft_dense *g, double begin, graft_error *error)
 {
@@ -421,7 +424,7 @@ static int32_t gat_backward(struct gr_run *run, struct gr_activations *a, struct
     const graft_dense gradient = dense(per_head != NULL ? per_head : g, a->block->n_dst, pass.wide);
     double            begin = gr_profile_begin(&run->profile);
 
-    if (a->awaits_halo) { /* recomputed, and then without Z */
+    if (a->awaits_halo) { /* gat_begin() was repeated for option recompute, without gat_forward() */
         GR_TRY(attend_to_halo(run, a, &pass, begin, error));
         end_attention(run, &pass, begin, 0, 0);
         begin = gr_profile_begin(&run->profile);
@@ -450,7 +453,7 @@ static int attends_to_relu(const struct gr_config *config)
     return config->attention.reads_relu;
 }
 
-/* Those of edges are as in GATConv of PyTorch Geometric. */
+/* The parameters; weights of edge features are those of GATConv in PyTorch Geometric. */
 static const struct gr_parameter_shape gat_shapes[] = {
     { "weight", 'i', 'w', GR_SLOT(neigh), GR_FIRST_GLOROT, NULL },
     { "attention_source", 'h', 'd', GR_SLOT(source), GR_FIRST_GLOROT, NULL },

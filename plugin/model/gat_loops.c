@@ -1,5 +1,5 @@
 /* The loops of gat.c over vertices and entries, compiled once for each instruction set: ISA is part of the name of the
- * table. Sums are in an order that does not depend on the size of registers.
+ * table. The order of sums does not depend on the size of registers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/gat_loops.h"
 
@@ -37,7 +37,7 @@ static void vertex_scores(const struct gr_gat *gat, int64_t begin, int64_t end)
     }
 }
 
-/* The score of head h in entry e before LeakyReLU: the sum of the scores of its target, its source and its edge. */
+/* Compute the score of head h in entry e before LeakyReLU: the sum of the scores of its target, source and edge. */
 INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, const float *source, int64_t h,
                       const int64_t heads, const int has_edges)
 {
@@ -48,7 +48,8 @@ INLINE float score_of(const struct gr_gat *gat, int64_t e, const float *target, 
     return sum;
 }
 
-/* The scores of the entries of a row; or backward, the gradients of the sums from the gradients of the scores. */
+/* Compute the scores of the entries of a row after LeakyReLU; or backward, the gradients before LeakyReLU from those
+ * after it. */
 INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads, const int is_wide,
                       const int has_edges, const int is_backward)
 {
@@ -71,7 +72,7 @@ INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads
     }
 }
 
-/* A loop over rows for each number of heads that is a compile-time constant, and for any other number. */
+/* Define a loop over rows, which is compiled for frequent numbers of heads and for any number. */
 #define ROWS_OF(name, is_backward)                                                                                     \
     INLINE void name##_of(const struct gr_gat *gat, int64_t row, int64_t row_end, const int64_t heads,                 \
                           const int has_edges)                                                                         \
@@ -97,10 +98,10 @@ INLINE void score_row(const struct gr_gat *gat, int64_t row, const int64_t heads
 ROWS_OF(entry_scores, 0)
 ROWS_OF(entry_gradients, 1)
 
-/* Blocks of eight heads: the maximum, and the number drawn at once. */
+/* Draws are in blocks of eight heads: the maximum number of blocks of an entry, and the number drawn at once. */
 enum { HEAD_BLOCKS = 8, BLOCKS_AT_ONCE = 16 };
 
-/* The words of the blocks, which are the draws of up to BLOCKS_AT_ONCE times eight heads. */
+/* Write the draws of `count` blocks of eight heads, up to BLOCKS_AT_ONCE, to `draws`. */
 static void draw_blocks(uint64_t key, int64_t vertex, const uint64_t *block, int64_t count, uint16_t *draws)
 {
     for (int64_t at = 0; at < count; at += GR_DRAW_GROUP) {
@@ -140,7 +141,7 @@ static void drop(const struct gr_gat *gat, int64_t row, int64_t row_end)
     for (; row < row_end; row++) drop_alphas(gat, row);
 }
 
-/* Where alpha is 0, no score depends on it. */
+/* An element with alpha 0 gets gradient 0 even if it was not dropped, which is harmless: no score depends on it. */
 static void drop_gradients(const struct gr_gat *gat, int64_t row, int64_t row_end)
 {
     const int64_t      begin = gat->csr->row_ptr[row] * gat->heads, end = gat->csr->row_ptr[row_end] * gat->heads;

@@ -1,4 +1,4 @@
-/* Sums over neighbours: of the rows of a layer, and of its input before the product.
+/* Sums over neighbours, of the input of a layer before the product, or of the result of the product.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/gather.h"
 
@@ -8,9 +8,9 @@
 #include "model/product.h"
 #include "model/rows.h"
 
-/* Columns that pass through the sparse product with A, forward and backward, in either order; the first layer sends no
- * gradient back to its input. The cheaper order is taken. An input that is aggregated only once costs nothing, and
- * sparse features never enter a product with A. Labels have separate columns if they are aggregated first. */
+/* Whether layer l computes (A H) W rather than A (H W): whichever order has fewer columns in products with A, forward
+ * and backward. The first layer computes no gradient of its input. An input that is aggregated only once costs nothing,
+ * and sparse features are never multiplied by A. Labels have separate columns if they are aggregated first. */
 static int aggregates_first(const struct gr_run *run, int32_t l)
 {
     const struct gr_layer *layer = &run->model->layers[l];
@@ -43,7 +43,7 @@ struct gr_sum gr_model_sum_of(const struct gr_activations *a, enum gr_direction 
                             .out = out };
 }
 
-/* The rows that the sum reads, rounded to bfloat16. Labels stay as they are: their columns are few. */
+/* Round the rows that a sum reads to bfloat16, except labels, which have few columns. */
 static int32_t round_rows(struct gr_run *run, struct gr_sum *sum, graft_error *error)
 {
     const int64_t     rows = sum->direction == GR_BACKWARD ? sum->block->n_dst : sum->block->n_src;
@@ -92,7 +92,7 @@ int32_t gr_model_aggregate_scaled(struct gr_run *run, double own, struct gr_sum 
     return gr_model_aggregate(run, &sum, error);
 }
 
-/* A (X + L E) is A X plus A L times E, so A X stays as it is. This function computes A L. */
+/* Compute A L. A (X + L E) is A X + (A L) E, so A X is not computed again. */
 static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, double own, graft_error *error)
 {
     struct gr_sum sum =
@@ -109,7 +109,7 @@ static int32_t gather_labels(struct gr_run *run, struct gr_activations *a, doubl
 int32_t gr_model_layer_gather(struct gr_run *run, struct gr_activations *a, struct gr_operand x, double own,
                               graft_error *error)
 {
-    const int     constant = a->index == 0 && run->input.is_constant; /* arrays of no rows may all be NULL */
+    const int     constant = a->index == 0 && run->input.is_constant; /* not found by x.data, which may be NULL */
     struct gr_sum sum = gr_model_sum_of(a, GR_FORWARD, NULL, x.data, a->layer->in, 0, a->gathered);
 
     if (x.labels != GR_LABELS_NONE) GR_TRY(gather_labels(run, a, own, error));
@@ -118,7 +118,7 @@ int32_t gr_model_layer_gather(struct gr_run *run, struct gr_activations *a, stru
     sum.stride = x.stride;
     if (constant) {
         sum.kind = GR_SUM_CONSTANT;
-        sum.block = run->input.whole; /* of all rows, for evaluation too */
+        sum.block = run->input.whole; /* all rows, because evaluation reads the sum too */
     }
     GR_TRY(gr_model_aggregate_scaled(run, own, sum, error));
     if (constant) a->gathered_of = x.data;

@@ -1,5 +1,5 @@
-/* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU((H + A H) W_1 + b_1) W_2 + b_2. The inner brackets are
- * linear in H, so H W_1 may replace H there.
+/* Layers of gin (Xu et al. 2019, eq. 4.1): Z = ReLU((H + A H) W_1 + b_1) W_2 + b_2. (H + A H) W_1 is linear in H, so it
+ * may be computed as H W_1 + A (H W_1).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/gather.h"
@@ -8,7 +8,7 @@
 #include "model/rows.h"
 #include "model/workers.h"
 
-/* ReLU of the first product, [n_dst x out]; the elements that it keeps. */
+/* INNER: ReLU of the first product, [n_dst x out]. INNER_BITS: the elements that ReLU keeps. */
 enum { INNER, INNER_BITS };
 
 static const struct gr_array_shape gin_arrays[] = {
@@ -27,7 +27,7 @@ static void gin_count(const struct gr_run *run, struct gr_activations *a, const 
     a->own_count[INNER_BITS] = capacity->rows * ((out + 7) / 8);
 }
 
-/* The passes over rows that follow the first product: bias and ReLU. */
+/* Describe the passes over rows that follow the first product: bias and ReLU. */
 static struct gr_rows inner_rows(const struct gr_run *run, const struct gr_activations *a)
 {
     return (struct gr_rows){ .n = a->block->n_dst,
@@ -75,7 +75,7 @@ static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct 
                                  0, rows, error);
 }
 
-/* to[n_src x width] = g + A^T g, for g of n_dst rows, with the epilogue, which may be NULL. */
+/* to[n_src x width] = g + A^T g, for g of n_dst rows, with an epilogue or NULL. */
 static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations *a, const float *g, int64_t width,
                                 float *to, struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -87,7 +87,7 @@ static int32_t scatter_gradient(struct gr_run *run, const struct gr_activations 
     return gr_model_aggregate(run, &sum, error);
 }
 
-/* The backward pass from run->space.scratch, the gradient of INNER before its bias. Overwrites g. */
+/* Compute the backward pass of H W_1 + A (H W_1) from its gradient, which is in run->space.scratch. Overwrites g. */
 static int32_t gin_backward_transformed(struct gr_run *run, struct gr_activations *a, struct gr_operand x, float *g,
                                         float *dx, graft_error *error)
 {

@@ -1,4 +1,5 @@
-/* The kinds of models. To add one: a file with its row, and its word in GR_KIND_MAP of model/options.h.
+/* The kinds of models. To add a kind, write a file with its struct gr_model_kind, and add its word to GR_KIND_MAP of
+ * model/options.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/kind.h"
 #include "base/assert.h"

@@ -37,7 +37,7 @@ static int64_t elements_of(const struct gr_run *run)
     return run->targets.n_classes * run->model->layers[0].wide;
 }
 
-/* Labels after aggregation, if the first layer aggregates first. */
+/* The elements of labels.gathered: 0 unless the first layer aggregates first. */
 static int64_t gathered_elements(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     return run->layers[0].count[GR_ARRAY_GATHERED] > 0 ? capacity->rows * run->targets.n_classes : 0;
@@ -65,7 +65,7 @@ int32_t gr_model_labels_init(struct gr_run *run, struct gr_budget *budget, const
     return GRAFT_OK;
 }
 
-/* Whether a step of this epoch has the label of vertex v, by the host's number, as input. */
+/* Whether the label of vertex v, the host's index, is input in the step of this epoch. */
 static int is_drawn(uint64_t key, int64_t v, double rate)
 {
     uint32_t bits[4];
@@ -74,7 +74,7 @@ static int is_drawn(uint64_t key, int64_t v, double rate)
     return (double)bits[0] < rate * 4294967296.0;
 }
 
-/* The weight of the vertices in the loss, summed in an order that does not depend on threads. */
+/* Sum the weights of the vertices in the loss, in an order that does not depend on the number of threads. */
 static double weight_in_loss(const struct gr_run *run)
 {
     double weight = 0;
@@ -84,7 +84,7 @@ static double weight_in_loss(const struct gr_run *run)
     return weight;
 }
 
-/* Returns the number of vertices in the loss. */
+/* Choose the labels that are input, and return the number of vertices in the loss. */
 static int64_t choose_labels(struct gr_run *run, int training)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -110,7 +110,7 @@ int32_t gr_model_labels_begin(struct gr_run *run, int training, graft_error *err
 {
     const double               begin = gr_profile_begin(&run->profile);
     const struct gr_parameter *e = run->model->label_embedding;
-    double                     left; /* without class weights exact to 2^53 */
+    double                     left; /* number of vertices in the loss, or sum of their class weights */
 
     GR_ASSERT(gr_propagates(run));
     left = (double)choose_labels(run, training);
@@ -125,7 +125,7 @@ int32_t gr_model_labels_begin(struct gr_run *run, int training, graft_error *err
     return GRAFT_OK;
 }
 
-/* The first class of vertex v that is not below c; n_classes if there is none. */
+/* Find the first class of vertex v that is not below c; n_classes: there is none. */
 static int64_t class_from(const struct gr_targets *t, int64_t v, int64_t c)
 {
     const int64_t n = t->n_classes;
@@ -143,7 +143,7 @@ struct pass {
     float               *to;
 };
 
-/* to[v] = the sum of the rows that E W has for the classes of v, or added to it. */
+/* to[v] = the sum of the rows of E W for the classes of v, added to to[v] if `add`. */
 static void product_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
@@ -163,7 +163,7 @@ static void product_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* Columns begin to end - 1 of the sums, for each class, of the rows of its vertices. */
+/* Sum, for each class, columns begin to end - 1 of the rows of its vertices. */
 static void sum_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
@@ -185,7 +185,7 @@ static void sum_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* out[rows x width] = L from, or added to out. */
+/* out[rows x width] = L from, added to out if `add`. */
 static void own_product(struct gr_run *run, int64_t rows, const float *from, int64_t width, int add, float *out)
 {
     const double begin = gr_profile_begin(&run->profile);
@@ -221,7 +221,7 @@ void gr_model_labels_fill(struct gr_run *run, int64_t rows, float *x)
     gr_profile_end_alone(&run->profile, "rows", begin);
 }
 
-/* E W, or its gradient, as if it were a separate parameter. */
+/* Make a parameter whose value and gradient are labels.product: E W, or its gradient. */
 static struct gr_parameter product_of(const struct gr_run *run, const struct gr_parameter *w)
 {
     return (struct gr_parameter){

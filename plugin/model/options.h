@@ -5,7 +5,7 @@
 #include "base/option_row.h"
 #include "graph/order.h"
 
-/** The kinds of models: X(constant, word). Each is a row gr_kind_WORD of model/kind.c. */
+/** The kinds of models: X(constant, word). Each has a table gr_kind_WORD, see model/kind.h. */
 #define GR_KIND_MAP(X) X(SAGE, sage) X(GCN, gcn) X(GAT, gat) X(GIN, gin) X(MLP, mlp) X(SGC, sgc) X(APPNP, appnp)
 #define GR_KIND_ENUM(constant, word) GR_KIND_##constant,
 #define GR_KIND_WORD(constant, word) "|" #word

@@ -31,7 +31,8 @@ static int64_t extent(const struct gr_config *config, int32_t layer, char letter
     }
 }
 
-/* A bias with the rule of the fan-in has the inputs of the matrix before it; the first shape of every kind is one. */
+/* Append a parameter of layer l. A bias has the fan-in of the matrix before it; the first shape of every kind is a
+ * matrix. */
 static void add_parameter(struct gr_model *model, int32_t l, const struct gr_parameter_shape *shape,
                           enum gr_statistic statistic)
 {
@@ -69,7 +70,7 @@ static void describe_layer(struct gr_model *model, int32_t l)
         add_parameter(model, l, s, GR_TRAINED);
 }
 
-/* Statistics that BatchNorm keeps for evaluations; they follow all trained parameters. */
+/* Append the running statistics of BatchNorm, which evaluations use. They follow all trained parameters. */
 static void add_running(struct gr_model *model, int32_t l)
 {
     if (model->config.hidden.norm != GR_NORM_BATCH || !model->layers[l].hidden) return;
@@ -77,7 +78,8 @@ static void add_running(struct gr_model *model, int32_t l)
         add_parameter(model, l, s, s->slot == GR_SLOT(running_mean) ? GR_RUNNING_MEAN : GR_RUNNING_VARIANCE);
 }
 
-/* The embedding of labels is the last trained parameter, so that the others keep their places and initial values. */
+/* Append the embedding of labels as the last trained parameter: so it does not change the initial values of the
+ * others. */
 static void add_embedding(struct gr_model *model)
 {
     const struct gr_parameter shape = { .n_dims = 2,

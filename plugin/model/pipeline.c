@@ -10,7 +10,7 @@
 
 /* -- one task ----------------------------------------------------------------------------------------------------- */
 
-/* The epilogue of a block, whose rows the kernel or the dense module counts from 0. */
+/* The epilogue of a block of rows. The kernel and the dense module count its rows from 0. */
 struct shifted {
     const struct gr_epilogue *epilogue;
     int64_t                   begin;
@@ -32,7 +32,8 @@ static void sparse_block_done(void *arg, int32_t thread, int64_t begin, int64_t 
 static int32_t run_gemm_task(struct gr_run *run, const struct gr_work *work, const struct gr_work_task *t, int threads,
                              graft_error *error)
 {
-    const int                knows = run->dense->table->dense->gemm_size >= sizeof work->gemm; /* fields at the tail */
+    const int knows =
+        run->dense->table->dense->gemm_size >= sizeof work->gemm; /* whether the module has the newer fields */
     const struct gr_workers *w = run->workers;
     struct gr_module         module = *run->dense;
     struct shifted           done = { &work->epilogue, t->begin };
@@ -64,7 +65,7 @@ static int32_t run_sum_task(struct gr_run *run, const struct gr_work *work, cons
     struct gr_epilogue       epilogue = work->epilogue;
     struct gr_sparse_call    call;
 
-    p.epilogue = epilogue.some != NULL ? &epilogue : NULL; /* that of the caller may not exist any more */
+    p.epilogue = epilogue.some != NULL ? &epilogue : NULL; /* the caller's may no longer exist */
     gr_sparse_call_init(&call, &p, t->a, t->begin, t->end);
     if (epilogue.some != NULL) {
         call.args.rows_done = sparse_block_done;
@@ -107,7 +108,7 @@ static void unlock(struct gr_workers *w)
     atomic_flag_clear_explicit(&w->lock, memory_order_release);
 }
 
-/* Whether the module of the task may be called now: it serves one thread at a time unless it is built in. */
+/* Whether the calling thread may call the module of the task now: some modules serve one thread at a time. */
 static int is_free(const struct gr_run *run, const struct gr_work_task *t)
 {
     const struct gr_workers *w = run->workers;
@@ -127,7 +128,7 @@ static int is_ready(const struct gr_run *run, const struct gr_work_task *t)
     return waits == 0;
 }
 
-/* The first task that is ready: of the own kind, then of the other kind, then one for which no task waits. */
+/* Find the first ready task of the thread's own kind; if there is none, of the other kind; else the first filler. */
 static struct gr_work_task *find_task(const struct gr_run *run, enum gr_worker own)
 {
     struct gr_workers   *w = run->workers;
@@ -167,7 +168,7 @@ static void finish_task(struct gr_workers *w, struct gr_work_task *t, int32_t rc
     unlock(w);
 }
 
-/* Between tasks, let messages move, and in one process check whether the step was cancelled. */
+/* Let messages move between tasks, and in one process check whether the step was cancelled. */
 static void look_around(struct gr_run *run)
 {
     const int   is_alone = run->strategy->ops->agree == NULL;
@@ -235,7 +236,7 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
     times[GR_TIME_WAITED] = idle;
 }
 
-/* Run the remaining tasks, for which no other task waits: each with all threads. */
+/* Run the remaining tasks, for which no other task waits, one after the other, each with all threads. */
 static void run_fillers(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;

@@ -1,4 +1,4 @@
-/* The products of layers, each forward, and backward by both operands.
+/* The products of layers, and their gradients with respect to both operands.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/product.h"
 
@@ -16,13 +16,13 @@ static void scale_all(struct gr_run *run, void *arg)
     gr_model_layer_scale(run, gr_dense_operand(s->x, s->x_stride, s->n), s->scale, 0, s->out, s->width);
 }
 
-/* Scaling of a product of n rows in place. */
+/* Describe the scaling of n rows in place. */
 static struct gr_rows_scaling in_place(const float *scale, float *x, int64_t n, int64_t width)
 {
     return (struct gr_rows_scaling){ .n = n, .width = width, .x_stride = width, .x = x, .scale = scale, .out = x };
 }
 
-/* NULL without a scale. */
+/* Make an epilogue that scales rows. Returns NULL if there is no scale. */
 static struct gr_epilogue *scaling_epilogue(struct gr_epilogue *epilogue, struct gr_rows_scaling *scaling)
 {
     *epilogue = (struct gr_epilogue){ .some = gr_nn_rows_scale_part, .all = scale_all, .arg = scaling };
@@ -38,7 +38,8 @@ void gr_model_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue)
 
 static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilogue *epilogue, graft_error *error)
 {
-    const int    knows = run->dense->table->dense->gemm_size >= sizeof *shape; /* the fields at the tail */
+    const int knows =
+        run->dense->table->dense->gemm_size >= sizeof *shape; /* whether the module has the newer fields */
     const double begin = gr_profile_begin(&run->profile);
     graft_gemm   g = *shape;
     int32_t      rc;
@@ -65,7 +66,7 @@ static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilo
     return rc;
 }
 
-/* The part of sparse features with the same number of rows as the operand. */
+/* Select the part of sparse features that has as many rows as the operand. */
 static const struct gr_sparse_part *sparse_part_of(struct gr_operand x)
 {
     GR_ASSERT(x.rows <= x.sparse->rows);
@@ -80,13 +81,13 @@ static void sparse_rows_done(void *epilogue, int32_t thread, int64_t begin, int6
     e->some(e->arg, begin, end);
 }
 
-/* Make the call, on all threads. */
+/* Call graft.mxm on all threads. */
 static int32_t run_call(struct gr_run *run, const struct gr_sparse_product *p, struct gr_sparse_call *call,
                         graft_error *error)
 {
     const graft_csr *csr = &p->a->csr;
     const double     entries = (double)csr->row_ptr[csr->n_rows], begin = gr_profile_begin(&run->profile);
-    const int        operations = csr->values != NULL ? 2 : 1; /* with each column of an entry */
+    const int        operations = csr->values != NULL ? 2 : 1; /* for an entry and a column */
     int32_t          rc;
 
     GR_ASSERT(csr->n_cols == p->x.rows && p->x.stride >= p->width);
@@ -98,7 +99,7 @@ static int32_t run_call(struct gr_run *run, const struct gr_sparse_product *p, s
         p->epilogue->is_done = 1;
     }
     rc = gr_mxm_run(run->context, &call->args, error);
-    /* A row of x, a column and perhaps a value for each entry, and the result. */
+    /* Bytes are, for each entry, a row of x, a column index and perhaps a value; and the result. */
     gr_profile_end(&run->profile, p->phase, begin,
                    entries * (double)p->width * gr_dtype_bytes(call->from.dtype) +
                        4 * (entries * operations + (double)csr->n_rows * (double)p->width),
@@ -129,7 +130,7 @@ int32_t gr_model_product_extrema(struct gr_run *run, graft_matrix *a, struct gr_
     return run_call(run, &product, &call, error);
 }
 
-/* out = x w + beta out, and the epilogue. */
+/* out = x w + beta out; then execute the epilogue. */
 static int32_t product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta, float *out,
                        struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -182,7 +183,7 @@ int32_t gr_model_product_rows(struct gr_run *run, struct gr_operand x, const str
     return product(run, x, w, beta, rows->z, &epilogue, error);
 }
 
-/* By x only, without its labels. */
+/* Compute the part of the gradient of w that is due to x, without its labels. */
 static int32_t weight_gradient(struct gr_run *run, struct gr_operand x, const float *g, float beta,
                                struct gr_parameter *w, graft_error *error)
 {

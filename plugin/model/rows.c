@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Bytes that a pass over rows reads and writes: Z and H, or their gradients. */
+/* The bytes that a pass over rows reads and writes: Z and H, or their gradients. */
 static double row_pass_bytes(const struct gr_rows *rows)
 {
     return 4 * (double)rows->n * (double)rows->width * (rows->h != NULL && rows->h != rows->z ? 3 : 2);

@@ -1,6 +1,6 @@
-/* Layers of sgc (Wu et al. 2019, eq. 8): predict, then propagate. Layers with weights, as in mlp, make a row of classes
- * for each vertex; then K layers without weights compute Z' = diag(left) A diag(right) Z, the normalised sum over
- * neighbours. With one weighted layer this is S^K X W.
+/* Layers of sgc (Wu et al. 2019, eq. 8): predict, then propagate. Layers with weights, as in mlp, compute a row of
+ * classes for each vertex; then K layers without weights compute Z' = diag(left) A diag(right) Z, the normalised sum
+ * over neighbours. With one weighted layer this is S^K X W, S being the normalised matrix.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/gather.h"

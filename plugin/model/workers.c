@@ -1,4 +1,4 @@
-/* The pipeline of sparse and dense workers: recording, and dependencies.
+/* The pipeline of sparse and dense workers: the recording of tasks and their dependencies.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/workers.h"
 
@@ -12,15 +12,16 @@
 #include <math.h>
 #include <string.h>
 
-/* A dense module may divide a product by its rows or by its depth. From this depth on, the choice depends on the number
- * of rows, and so do the bits. Modules in files divide rows into blocks of 512, see adapters/common/gemm_blocks.h. */
+/* A dense module may divide a product by its rows or by its depth. From depth DEEP on, the choice depends on the number
+ * of rows, and so does the rounding. Modules in files divide rows into blocks of 512, see
+ * adapters/common/gemm_blocks.h. */
 enum { DEEP = 8192, MODULE_ROWS = 512 };
 
 int32_t gr_model_workers_check(const struct gr_run *run, graft_error *error)
 {
     const int64_t sparse = gr_resource_options(run->context)->workers_sparse;
 
-    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: none; auto: a suitable number */
+    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: no workers; auto: a suitable number */
     return gr_fail(
         error, GRAFT_ERR_OPTION,
         "option 'workers.sparse' is %lld, and threads are %d, of which one at least has to be left for dense "
@@ -33,7 +34,7 @@ int gr_model_workers_wanted(const struct gr_run *run, const struct gr_capacity *
     return gr_resource_options(run->context)->workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
 }
 
-/* Backward passes over rows: one after each layer, and one inside each layer of gin. */
+/* The number of backward passes over rows: one after each layer, and one inside each layer of gin. */
 static int32_t count_row_passes(const struct gr_run *run)
 {
     return gr_run_config(run)->n_layers * (run->model->layers[0].outer != NULL ? 2 : 1);
@@ -56,7 +57,7 @@ int32_t gr_model_workers_init(struct gr_run *run, struct gr_budget *budget, int6
     }
     atomic_flag_clear(&run->workers->lock);
     run->workers->trial.is_auto = gr_resource_options(run->context)->workers_sparse == GR_COUNT_AUTO;
-    run->workers->trial.is_off = run->workers->trial.is_auto; /* at first */
+    run->workers->trial.is_off = run->workers->trial.is_auto; /* the first steps are without workers */
     run->workers->sparse = run->workers->trial.is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
     run->workers->trial.plain = run->workers->trial.piped = INFINITY;
     run->workers->stages = (int)gr_resource_options(run->context)->workers_stages;
@@ -81,7 +82,7 @@ const char *gr_model_workers_refusal(const struct gr_run *run)
     return run->strategy->ops->records ? NULL : "sums read rows of earlier batches";
 }
 
-/* States of the dense module for all threads, if it allows several. Failures only reduce their number. */
+/* Create states of the dense module for all threads, if it allows several. Failures only reduce their number. */
 static void make_states(struct gr_run *run)
 {
     const graft_dense_ops *ops = run->dense->table->dense;
@@ -131,7 +132,7 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The number of stages by MixGCN 3.2: a band of b columns beside the diagonal delays a product by that many rows. */
+/* Choose the number of stages by MixGCN 3.2: with bandwidth b, a product of a row waits for b more rows. */
 static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
 {
     const graft_csr *csr = &a->csr;
@@ -151,7 +152,8 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
     return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
 }
 
-/* Over ranks all rows must be computed before they are sent, so no sum waits for a band of rows. */
+/* Choose the number of stages over ranks, where all rows are computed before they are sent: the bandwidth does not
+ * matter. */
 static int64_t stages_of_ranks(const struct gr_run *run)
 {
     if (run->workers->stages > 0) return run->workers->stages;
@@ -167,8 +169,8 @@ int64_t gr_model_workers_stages(const struct gr_run *run)
     return w->stages_used;
 }
 
-/* Rows of a block of all products of a pass whose first layer reads n rows, so that blocks of successive products
- * match. */
+/* The number of rows of a block in a pass whose first layer reads n rows. It is the same for all products, so that
+ * blocks of successive products match. */
 static int64_t rows_of_stage(const struct gr_run *run, int64_t n)
 {
     const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : max_of(GR_CHUNK_ROWS, MODULE_ROWS);
@@ -193,7 +195,7 @@ int32_t gr_model_workers_cut(struct gr_run *run, struct gr_budget *budget, graft
     return GRAFT_OK;
 }
 
-/* Rows of an array of floats; NULL: none. */
+/* The addresses of rows begin to end - 1 of an array of floats, which may be NULL. */
 static struct gr_extent extent_of(const void *x, int64_t stride, int64_t width, int64_t begin, int64_t end)
 {
     const char *at = x;
@@ -274,7 +276,7 @@ int32_t gr_model_workers_sync_for(struct gr_run *run, struct gr_extent read, str
     return w->status == GRAFT_OK ? GRAFT_OK : gr_fail(error, w->status, "%s", w->error.message);
 }
 
-/* The array that a pass over rows writes besides the result of the product, or NULL. */
+/* The array, or NULL, that the epilogue of a product writes besides the result of the product. */
 static const float *beside_of(const struct gr_work *work)
 {
     return work->epilogue.some == gr_nn_rows_forward_part ? work->arg.rows.h : NULL;
@@ -292,7 +294,8 @@ static void copy_epilogue(struct gr_work *work, struct gr_epilogue *epilogue)
     epilogue->is_done = 1;
 }
 
-/* What a block of rows of an operation reads and writes. Blocks of a sum are those of its matrix. */
+/* Make the task for a block of rows of an operation, with the arrays that it reads and writes. Not for sums, whose
+ * tasks are the blocks of their matrix. */
 static struct gr_work_task task_of(const struct gr_work *work, int64_t begin, int64_t end)
 {
     const graft_gemm              *g = &work->gemm;
@@ -328,7 +331,8 @@ static struct gr_work_task task_of(const struct gr_work *work, int64_t begin, in
     return t;
 }
 
-/* Space for a copy of an operation with this number of tasks and one more, and of its epilogue; or NULL. */
+/* Copy an operation and its epilogue to the list, with space for this number of tasks and one more. Returns NULL if
+ * nothing is recorded now, or if there are too many tasks. */
 static struct gr_work *new_work(struct gr_run *run, const struct gr_work *like, struct gr_epilogue *epilogue,
                                 int64_t tasks)
 {
@@ -344,7 +348,7 @@ static struct gr_work *new_work(struct gr_run *run, const struct gr_work *like, 
     return work;
 }
 
-/* Record an operation on n rows in blocks of `rows`. Returns whether it is recorded. */
+/* Record an operation on n rows, in blocks of `rows` rows. Returns whether it is recorded. */
 static int record(struct gr_run *run, const struct gr_work *like, struct gr_epilogue *epilogue, int64_t n, int64_t rows)
 {
     const struct gr_work *work = new_work(run, like, epilogue, (n + rows - 1) / rows);
@@ -365,7 +369,7 @@ static int must_wait(const struct gr_workers *w, struct gr_work_task task)
 
 int gr_model_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epilogue *epilogue)
 {
-    const int            sends = run->strategy->ops->agree != NULL; /* later, while messages travel */
+    const int            sends = run->strategy->ops->agree != NULL; /* it is computed later, while messages travel */
     const struct gr_work work = { .kind = GR_WORK_GEMM, .gemm = *g };
 
     if (!gr_model_workers_are_recording(run) || g->m == 0 || g->n == 0 || (g->k >= DEEP && !g->transpose_a)) {
@@ -373,11 +377,12 @@ int gr_model_workers_gemm(struct gr_run *run, const graft_gemm *g, struct gr_epi
         return 0;
     }
     if (!g->transpose_a) return record(run, &work, epilogue, g->m, block_rows(run));
-    if (!sends && !must_wait(run->workers, task_of(&work, 0, g->m))) return 0; /* all threads do it now */
+    if (!sends && !must_wait(run->workers, task_of(&work, 0, g->m))) return 0; /* all threads compute it now */
     return record(run, &work, epilogue, g->m, g->m);
 }
 
-/* Cut the matrix, and prepare its blocks for the kernel. On failure the plain product follows, and reports it. */
+/* Cut the matrix of a sum, and prepare its blocks for the kernel. After a failure, 0, the caller computes the product
+ * without workers, which reports it. */
 static int prepare_blocks(struct gr_run *run, const struct gr_sparse_product *wanted, int64_t rows)
 {
     struct gr_sparse_product p = *wanted;
@@ -452,7 +457,7 @@ void gr_model_workers_own_pass(const struct gr_run *run, int32_t layer, int is_i
     pass->gradient.partial = w->partial[i];
 }
 
-/* The sums of a pass follow its rows. */
+/* Record the chunks of the pass, and then its sums as one more task. */
 int gr_model_workers_backward(struct gr_run *run, const struct gr_rows_backward *pass)
 {
     const struct gr_work like = { .kind = GR_WORK_BACKWARD, .arg.backward = *pass };
@@ -466,10 +471,10 @@ int gr_model_workers_backward(struct gr_run *run, const struct gr_rows_backward 
     return 1;
 }
 
-/* Steps in the plain order and then with workers; the first step of each kind is a warm-up. */
+/* The number of trial steps without workers, and of all trial steps. The first step of each kind is a warm-up. */
 enum { PLAIN_STEPS = 3, STEPS = 7 };
 
-/* With workers.sparse=auto: compare steps, decide, and divide the threads by the seconds of the tasks of each kind. */
+/* Compare steps for workers.sparse=auto, decide, and divide the threads by the seconds of the tasks of each kind. */
 static void judge_step(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;
