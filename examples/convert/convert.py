@@ -7,6 +7,7 @@ The layout of SOURCE is detected from its files:
   npz         Reddit, GraphSAINT and other archives of PyTorch Geometric
   IGB         a folder with processed/paper/node_feat.npy; MAG240M too
   METIS       a file *.graph
+  adjacency   a file *.adjlist with a vertex and its neighbours in each line
   edges       a list of edges *.txt, *.csv, *.tsv, *.edges or *.el, also with .gz
 Edges are sorted and stored once. The graph is never held in memory. The folder appears when it is complete."""
 import argparse
@@ -22,6 +23,7 @@ try:
 except ImportError:
     sys.exit("convert.py: there is no NumPy; on Debian it is the package python3-numpy")
 
+import adjacency
 import edge_list
 import edge_sort
 import folder as dataset
@@ -34,7 +36,7 @@ from progress import Progress
 from source import random_split
 
 RELEASE = "0.2.0"
-LAYOUTS = {"ogb": ogb, "npz": npz, "igb": igb, "metis": metis, "edges": edge_list}
+LAYOUTS = {"ogb": ogb, "npz": npz, "igb": igb, "metis": metis, "adjacency": adjacency, "edges": edge_list}
 BASE_BYTES = 64 * 2**20  # for Python and NumPy, with some reserve
 LEAST_MEMORY = 96 * 2**20
 NEED_BYTES = {False: 16, True: 48}  # disk space for an edge, without and with weights

@@ -24,28 +24,49 @@ def find_separator(path):
 
 def read(path, options):
     separator = SEPARATORS[options.separator] if options.separator else find_separator(path)
+    source = Source("list of edges", None, options.vertices, weighted=options.weights)
     reader = Reader(path, separator, options)
-    return Source("list of edges", reader.edges, options.vertices, weighted=options.weights)
+    source.edges = reader.edges
+    source.end_check = lambda: source.left_out.extend(reader.left_out())
+    return source
 
 
 class Reader:
     def __init__(self, path, separator, options):
         self.path, self.separator, self.options = path, separator, options
+        self.used, self.columns, self.first = 3 if options.weights else 2, None, ""
 
     def edges(self, _):
-        options, columns = self.options, 3 if self.options.weights else 2
+        options = self.options
         for block in text.blocks(self.path, options.text_bytes, self.separator, options.skip):
             rows = numpy.flatnonzero(block.counts)
-            short = rows[block.counts[rows] < columns]
-            if len(short):
-                raise Problem(f"{block.line_of(short[0])}: found {block.counts[short[0]]} columns, expected {columns}: "
-                              "source, destination" + (", weight" if columns == 3 else ""))
+            if not len(rows):
+                continue
+            self.check_columns(block, rows)
             first = (numpy.cumsum(block.counts) - block.counts)[rows]
             values = self.block_values(block)
             source, destination = values[first], values[first + 1]
             weight = values[first + 2] if options.weights else None
             yield (self.vertices(block, source, first), self.vertices(block, destination, first + 1), weight,
                    lambda i, side, block=block, first=first: block.place(first[i] + side))
+
+    def check_columns(self, block, rows):
+        """All lines have as many columns as the first one."""
+        if self.columns is None:
+            self.columns, self.first = int(block.counts[rows[0]]), block.line_of(rows[0])
+        if self.columns < self.used:
+            raise Problem(f"{self.first}: found {self.columns} columns, expected {self.used}: source, destination"
+                          + (", weight" if self.used == 3 else ""))
+        wrong = rows[block.counts[rows] != self.columns]
+        if len(wrong):
+            raise Problem(f"{block.line_of(wrong[0])}: found {block.counts[wrong[0]]} columns, expected {self.columns} "
+                          f"as in {self.first}. Lists of the neighbours of each vertex are --layout adjacency")
+
+    def left_out(self):
+        unused = range(self.used + 1, (self.columns or 0) + 1)
+        if unused:
+            yield (f"column {unused[0]}" if len(unused) == 1 else f"columns {unused[0]} to {unused[-1]}") + (
+                "" if self.options.weights else " (--weights keeps the third)")
 
     def block_values(self, block):
         """Read a block with values. Numbers after the two vertices may have a fraction."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads numbers from text files, plain or compressed with gzip, in blocks of whole lines. Errors name the line and
-column."""
+"""Reads numbers from text files, plain or compressed with gzip, in blocks of whole lines. Lines end with \\n, \\r\\n or
+\\r. Errors name the line and column."""
 import gzip
 import re
 import warnings
@@ -11,7 +11,8 @@ import numpy
 from problem import Problem, show_size
 
 COMMENT = re.compile(rb"^[ \t]*[#%][^\n]*", re.MULTILINE)
-EMPTY_FIELD = re.compile(rb"(?:^|,)[ \t]*(?:,|\r?$)", re.MULTILINE)
+CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 READ_BYTES = 2**23
 WHOLE = re.compile(rb"[+-]?\d+")
 
@@ -19,16 +20,20 @@ WHOLE = re.compile(rb"[+-]?\d+")
 class Block:
     """Whole lines of a file. `counts` has the number of fields of each line; comments have none."""
 
-    def __init__(self, path, first_line, original, separator=None):
+    def __init__(self, path, first_line, data, separator=None):
         self.path, self.first_line = path, first_line
-        self.separator = separator
-        if separator == b",":
-            self.check_fields(original)
-        data = original.translate(bytes.maketrans(separator, b" ")) if separator else original
         self.comments = []
         if b"#" in data or b"%" in data:
             self.comments = [data.count(b"\n", 0, match.start()) for match in COMMENT.finditer(data)]
             data = COMMENT.sub(lambda match: b" " * len(match.group()), data)
+        self.refuse_match(CONTROL, data, lambda match: f"the control byte {match[0][0]}, expected text")
+        if separator:
+            mark = re.escape(separator)
+            self.refuse_match(re.compile(rb"(?:^|%b)[ \t]*(?=%b)|%b[ \t]*$" % (mark, mark, mark), re.MULTILINE), data,
+                              lambda _: "an empty field, expected a number")
+            self.refuse_match(re.compile(rb"(?<=[^\s%b])[ \t]+(?=[^\s%b])" % (mark, mark)), data,
+                              lambda _: f"a blank within a field, expected '{separator.decode()}' between two fields")
+            data = data.translate(bytes.maketrans(separator, b" "))
         self.data = data
         begins = self.field_begins()
         ends = numpy.flatnonzero(numpy.frombuffer(data, numpy.uint8) == 10)
@@ -41,10 +46,10 @@ class Block:
         begins[1:] &= blank[:-1]
         return begins
 
-    def check_fields(self, original):
-        for match in EMPTY_FIELD.finditer(original):
-            if b"," in match.group():
-                raise Problem(f"{self.at_byte(original, match.start())}: found an empty field, expected a number")
+    def refuse_match(self, pattern, data, found):
+        match = pattern.search(data)
+        if match:
+            raise Problem(f"{self.at_byte(data, match.start())}: found {found(match)}")
 
     def at_byte(self, data, offset):
         line = data.count(b"\n", 0, offset)
@@ -102,14 +107,30 @@ def open_bytes(path):
     return gzip.GzipFile(fileobj=file) if magic == b"\x1f\x8b" else file
 
 
+def pieces(file, size):
+    """The contents of a file, in which every line ends with \\n. The last piece is empty."""
+    held, first = b"", True
+    while read := file.read(size):
+        read, first = held + (read.removeprefix(BYTE_ORDER_MARK) if first else read), False
+        held = b"\r" if read.endswith(b"\r") else b""  # perhaps of \r\n
+        if b"\r" in read:
+            read = read.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if read:
+            yield read
+    if held:
+        yield b"\n"
+    yield b""
+
+
 def blocks(path, limit, separator=None, skip=0):
     """Yield the blocks of a file, of at most `limit` bytes each. A line may have half of that. `skip` lines are left
     out at the beginning."""
     line, rest = 1, b""
     with open_bytes(path) as file:
+        reader = pieces(file, min(limit // 2, READ_BYTES))
         while True:
             try:
-                read = file.read(min(limit // 2, READ_BYTES))
+                read = next(reader)
             except EOFError:
                 raise Problem(f"'{path}' is cut off: its compressed data end in line "
                               f"{line + rest.count(bytes([10]))}") from None
