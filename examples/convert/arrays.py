@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads arrays of NumPy's files as a stream: .npy files, members of an .npz archive, and bare numbers without a
 header."""
+import math
 import os
 import zipfile
 import zlib
@@ -10,6 +11,7 @@ import numpy
 from problem import Problem
 
 DISCARD = 2**20
+MOST_BYTES = 2**62
 
 
 class Array:
@@ -93,9 +95,14 @@ def read_header(name, file):
         reader = {(1, 0): numpy.lib.format.read_array_header_1_0, (2, 0): numpy.lib.format.read_array_header_2_0}
         if version not in reader:
             raise Problem(f"{name} has version {version[0]}.{version[1]} of the .npy format, expected 1.0 or 2.0")
-        return reader[version](file)
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise Problem(f"{name} is no .npy array: {error}") from None
+        shape, fortran, dtype = reader[version](file)
+        if any(extent < 0 for extent in shape) or math.prod(shape) * dtype.itemsize > MOST_BYTES:
+            raise Problem(f"{name} has the shape {list(shape)}, expected sizes of at least 0 and a file that can exist")
+        return shape, fortran, dtype
+    except Problem:
+        raise
+    except Exception as error:  # a damaged header can make NumPy raise exceptions of any kind
+        raise Problem(f"{name} is no .npy array: {error or type(error).__name__}") from None
 
 
 def read_fully(file, size):

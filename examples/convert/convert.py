@@ -33,7 +33,7 @@ import npz
 import ogb
 from problem import MAX_VERTICES, Problem, parse_size, show_size
 from progress import Progress
-from source import random_split
+from source import as_f32, random_split
 
 RELEASE = "0.2.0"
 LAYOUTS = {"ogb": ogb, "npz": npz, "igb": igb, "metis": metis, "adjacency": adjacency, "edges": edge_list}
@@ -81,7 +81,7 @@ def prepare(options):
             options.shares = [float(share) for share in options.random_split.split(",")]
         except ValueError:
             options.shares = []
-        if len(options.shares) != 2 or min(options.shares) < 0 or sum(options.shares) > 1:
+        if len(options.shares) != 2 or not all(0 <= share <= 1 for share in options.shares) or sum(options.shares) > 1:
             raise Problem(f"--random-split {options.random_split}: expected two shares with a sum of at most 1, as "
                           "0.6,0.2")
 
@@ -132,6 +132,8 @@ class Edges:
     def read_all(self):
         for source, destination, weight, place in self.source.edges(self.options.edge_block):
             self.check(source, destination, place)
+            if self.source.weighted:
+                weight = as_f32(weight, lambda i, place=place: f"{place(i, 2)}, weight")
             self.read += len(source)
             self.add(source, destination, weight if self.source.weighted else None)
             self.progress.show("edges read", self.read, self.source.n_edges)
@@ -160,7 +162,7 @@ class Edges:
         if self.options.undirected:
             other = ~loop
             self.reversed += int(numpy.count_nonzero(other))
-            self.sort.add(destination[other], source[other], None if weight is None else weight[other])
+            self.sort.add(destination[other], source[other], None if weight is None else weight[other], True)
 
 
 def write_edges(options, source, folder, temporary, progress):

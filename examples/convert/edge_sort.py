@@ -7,7 +7,10 @@ import os
 
 import numpy
 
-RECORD = numpy.dtype([("edge", "<i8"), ("weight", "<f4")])
+from problem import Problem
+
+# `reversed`: the other direction of an edge of the source, which --undirected adds.
+RECORD = numpy.dtype([("edge", "<i8"), ("weight", "<f4"), ("reversed", "?")])
 ALL_EDGES = 2**63 - 1
 MAX_FILES = 128
 LEAST_BYTES = 2**20
@@ -70,7 +73,7 @@ class EdgeSort:
         self.n_files += 1
         return os.path.join(self.folder, f"edges-{self.n_files}")
 
-    def add(self, source, destination, weight=None):
+    def add(self, source, destination, weight=None, is_reversed=False):
         for first in range(0, len(source), self.block):
             chosen = slice(first, first + self.block)
             edges = join(source[chosen], destination[chosen])
@@ -78,7 +81,7 @@ class EdgeSort:
             self.largest = max(self.largest, int(source[chosen].max()), int(destination[chosen].max()))
             if self.weighted:
                 records = numpy.empty(len(edges), RECORD)
-                records["edge"], records["weight"] = edges, weight[chosen]
+                records["edge"], records["weight"], records["reversed"] = edges, weight[chosen], is_reversed
                 edges = records
             self.root.add(edges)
 
@@ -110,9 +113,9 @@ class EdgeSort:
         if self.weighted:
             edges = records["edge"].copy()
             order = numpy.argsort(edges)
-            edges, weights = edges[order], records["weight"][order]
+            edges, records = edges[order], records[order]
         else:
-            edges, weights = records, None
+            edges = records
             edges.sort()
         first = numpy.empty(len(edges), bool)
         first[:1] = True
@@ -121,22 +124,41 @@ class EdgeSort:
             for begin in range(0, len(edges), self.block):
                 chosen = slice(begin, begin + self.block)
                 self.repeated.add(edges[chosen][~first[chosen]])
-            if self.weighted:
-                weights = numpy.add.reduceat(weights, numpy.flatnonzero(first), dtype=numpy.float64)
             edges = edges[first]
+        weights = one_weight(edges, *weight_sums(records, numpy.flatnonzero(first))) if self.weighted else None
         for begin in range(0, len(edges), self.block):
             chosen = slice(begin, begin + self.block)
             yield edges[chosen], weights[chosen] if self.weighted else None
 
     def merge_one(self, path):
-        total, edge, rest = 0.0, None, 0
+        totals, edge, rest = numpy.zeros((2, 2, 1)), None, 0
         with open(path, "rb") as file:
             while len(records := numpy.fromfile(file, self.dtype, self.block)):
                 edge = (records["edge"] if self.weighted else records)[:1].copy()
                 self.repeated.add(numpy.repeat(edge, len(records) - (rest == 0)))
-                total += float(records["weight"].sum(dtype=numpy.float64)) if self.weighted else 0
+                if self.weighted:
+                    totals += weight_sums(records, [0])
                 rest += len(records)
-        return edge, numpy.array([total]) if self.weighted else None
+        return edge, one_weight(edge, *totals) if self.weighted else None
+
+
+def weight_sums(records, first):
+    """The sums of the weights of each edge, whose records begin at first[i], and how many records are in each sum: for
+    records of the source, and for reversed ones. [sums or counts, source or reversed, edges]."""
+    sides = [records["reversed"] == side for side in (False, True)]
+    return numpy.array([[numpy.add.reduceat(numpy.where(side, records["weight"], 0), first, dtype=numpy.float64)
+                         for side in sides], [numpy.add.reduceat(side, first, dtype=numpy.float64) for side in sides]])
+
+
+def one_weight(edges, sums, counts):
+    """The weight of an undirected edge is that of the direction in the source; two directions have the same one."""
+    differ = (counts > 0).all(axis=0) & ~numpy.isclose(sums[0], sums[1], rtol=1e-6, atol=0)
+    if differ.any():
+        at = int(numpy.argmax(differ))
+        source, destination = (int(end) for end in split(edges[at]))
+        raise Problem(f"edge ({source}, {destination}) has weight {sums[0, at]:g}, but ({destination}, {source}) has "
+                      f"{sums[1, at]:g}; expected equal weights of both directions with --undirected")
+    return numpy.where(counts[0] > 0, sums[0], sums[1])
 
 
 class Partition:

@@ -7,11 +7,13 @@ import tempfile
 import numpy
 
 from edge_sort import Sums, join, split
-from problem import MAX_VERTICES, Problem
+from problem import Problem
+from source import as_f32
 from text import blocks as text_blocks
 
 HEADER = 128
 MTX_HEADER = 160
+MOST_CLASSES = 65536  # or as many as vertices; graft-train takes no more
 
 
 def npy_header(descr, shape):
@@ -119,6 +121,8 @@ class WeightedEdgeWriter:
         self.file.write(bytes(MTX_HEADER))
 
     def add(self, edges, weights):
+        ends = split(edges)
+        weights = as_f32(weights, lambda i: f"the sum of the weights of edge ({ends[0][i]}, {ends[1][i]})")
         lines = (f"{edge[1] + 1} {edge[0] + 1} {weight:.9g}\n"
                  for edge, weight in zip(zip(*(ends.tolist() for ends in split(edges))), weights.tolist()))
         self.file.write("".join(lines).encode())
@@ -142,7 +146,8 @@ class WeightedEdgeWriter:
 def write_features(folder, rows, n, size, progress):
     writer = NpyWriter(folder.file("features.npy"), "<f4", rows.columns)
     for block in rows.blocks(size):
-        writer.add(block)
+        first = writer.n_rows
+        writer.add(as_f32(block, lambda row, column: f"{rows.name}, row {first + row}, column {column}"))
         progress.show("vertices with features", writer.n_rows, n)
     writer.close()
     check_rows(rows, writer.n_rows, n)
@@ -174,7 +179,7 @@ def write_sparse_features(folder, matrix, n, block):
                           "sum_duplicates() of scipy")
         last = place[-1]
         files["indices"].add(column)
-        files["data"].add(value)
+        files["data"].add(as_f32(value, lambda i: f"{matrix.data.name}, row {row[i]}, column {column[i]}"))
     files["shape"].add(numpy.array(matrix.shape))
     for file in files.values():
         file.close()
@@ -186,14 +191,15 @@ def write_labels(folder, rows, n, size):
     single = rows.columns == 1
     writer = NpyWriter(folder.file("labels.npy"), "<i4" if single else "|u1", None if single else rows.columns)
     classes, unlabelled = (0, 0) if single else (rows.columns, 0)
-    for block in rows.blocks(size):
-        found, known = block, numpy.isfinite(block)
-        wrong = ~(known | single) | (known & ((found != numpy.floor(found)) | (found > MAX_VERTICES)
-                                              | (found < (-1 if single else 0)) | ((found > 1) & (not single))))
+    least, most = (-1, max(n, MOST_CLASSES) - 1) if single else (0, 1)
+    for found in rows.blocks(size):
+        known = ~numpy.isnan(found)
+        wrong = ~known if not single else numpy.zeros(found.shape, bool)
+        wrong |= known & ((found != numpy.floor(found)) | (found > most) | (found < least))
         if wrong.any():
             row, column = (int(i[0]) for i in numpy.nonzero(wrong))
-            raise Problem(f"{rows.name}: vertex {writer.n_rows + row} has label {found[row, column]}"
-                          + (", expected a class from 0, or NaN or -1 for none" if single else
+            raise Problem(f"{rows.name}: vertex {writer.n_rows + row} has label {found[row, column]:g}"
+                          + (f", expected a class from 0 to {most}, or NaN or -1 for none" if single else
                              f" in column {column}, expected 0 or 1"))
         labels = numpy.where(known, found, -1).astype("<i4")
         if single:

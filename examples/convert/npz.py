@@ -9,7 +9,7 @@ import numpy
 
 from arrays import Archive, Array, npy
 from problem import Problem, show_size
-from source import Rows, Source, array_edges, array_rows, index_split
+from source import Rows, Source, array_edges, array_rows, assign, expect_whole, index_split
 
 EXPECTED = ("reddit_data.npz and reddit_graph.npz; or adj_full.npz, feats.npy, class_map.json and role.json; or a file "
             "*.npz with adj_data, adj_indices, adj_indptr and labels, or with edges, node_features and node_labels")
@@ -62,6 +62,7 @@ class Csr:
     shape: tuple
 
     def __post_init__(self):
+        expect_whole(self.indptr, self.indices)
         if self.indptr.n_rows != self.shape[0] + 1 or self.indices.n_rows != self.data.n_rows:
             raise Problem(f"{self.indptr.name} has {self.indptr.n_rows} numbers, expected one more than the "
                           f"{self.shape[0]} rows; {self.indices.name} has {self.indices.n_rows}, {self.data.name} "
@@ -162,7 +163,10 @@ def mask_split(archive, options):
                 raise Problem(f"{mask.name} has shape {list(mask.shape)}, expected {[count, len(members)]}")
             at = 0
             for part in mask.items(chosen * len(members), len(members), 2**20):
-                members[at:at + len(part)][part != 0] = number
+                wrong = numpy.flatnonzero((part != 0) & (part != 1))
+                if len(wrong):
+                    raise Problem(f"{mask.name}: vertex {at + wrong[0]} has {part[wrong[0]]:g}, expected 0 or 1")
+                assign(members, at + numpy.flatnonzero(part), number, mask.name)
                 at += len(part)
     return fill
 
@@ -178,6 +182,9 @@ def read_reddit(path, options):
     def fill(members):
         at = 0
         for part in types.items(0, len(members), 2**20):
+            wrong = numpy.flatnonzero(~((part >= 0) & (part <= 3) & (part == numpy.floor(part))))
+            if len(wrong):
+                raise Problem(f"{types.name}: vertex {at + wrong[0]} has {part[wrong[0]]}, expected 0 to 3")
             members[at:at + len(part)] = part
             at += len(part)
     if types.n_rows != features.n_rows:
@@ -188,6 +195,7 @@ def read_reddit(path, options):
 
 def coo_edges(graph, weighted):
     rows, columns, values = graph["row"], graph["col"], graph["data"]
+    expect_whole(rows, columns)
     if not rows.n_rows == columns.n_rows == values.n_rows:
         raise Problem(f"'{graph.path}' has {rows.n_rows} rows, {columns.n_rows} columns and {values.n_rows} values, "
                       "expected as many")
@@ -209,11 +217,18 @@ def read_graphsaint(path, options):
 
     def fill(members):
         for name, number in (("tr", 1), ("va", 2), ("te", 3)):
-            index_split(f"'{name}' of role.json", lambda name=name: [numpy.array(roles[name], numpy.int64)], number,
-                        n)(members)
+            index_split(f"'{name}' of role.json", lambda name=name: [role(roles, name)], number, n)(members)
     source.split = fill
     source.labels = json_labels(load_json(needed(path, "class_map.json"), options), n)
     return source
+
+
+def role(roles, name):
+    """The vertices of a part, which role.json lists."""
+    found = roles.get(name) if isinstance(roles, dict) else None
+    if not isinstance(found, list) or not all(type(vertex) is int for vertex in found):
+        raise Problem(f"role.json has no list '{name}' of vertices, whole numbers; expected the lists tr, va and te")
+    return numpy.array(found, numpy.int64)
 
 
 def load_json(path, options):
@@ -229,15 +244,25 @@ def load_json(path, options):
 
 
 def json_labels(classes, n):
+    if not isinstance(classes, dict):
+        raise Problem("class_map.json is no object of JSON, expected the class of each vertex by its number")
     missing = next((v for v in range(n) if str(v) not in classes), None)
     if missing is not None:
         raise Problem(f"class_map.json has no class of vertex {missing}, expected those of 0 to {n - 1}")
     one = classes["0"] if n else 0
     columns = len(one) if isinstance(one, list) else 1
 
+    def class_of(vertex):
+        found = classes[str(vertex)]
+        numbers = found if isinstance(found, list) else [found]
+        if isinstance(found, list) != isinstance(one, list) or len(numbers) != columns or not all(
+                isinstance(number, (int, float)) for number in numbers):
+            raise Problem(f"class_map.json has {json.dumps(found)[:60]} for vertex {vertex}, expected "
+                          + (f"{columns} numbers as for vertex 0" if isinstance(one, list) else "a number"))
+        return numbers
+
     def blocks(size):
         rows = max(size // (8 * columns), 1)
         for first in range(0, n, rows):
-            part = [classes[str(v)] for v in range(first, min(first + rows, n))]
-            yield numpy.array(part, numpy.float64).reshape(-1, columns)
+            yield numpy.array([class_of(v) for v in range(first, min(first + rows, n))], numpy.float64)
     return Rows("class_map.json", columns, blocks, n)

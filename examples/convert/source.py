@@ -8,6 +8,9 @@ import numpy
 from problem import Problem
 
 
+PARTS = ("none", "training", "validation", "test")
+
+
 @dataclasses.dataclass
 class Rows:
     """One row of numbers for each vertex. `blocks(bytes)` yields two-dimensional arrays with a few rows each."""
@@ -33,6 +36,22 @@ class Source:
     weighted: bool = False
     end_check: typing.Callable = lambda: None
     left_out: list = dataclasses.field(default_factory=list)
+
+
+def as_f32(values, place):
+    """The values as floats of 4 bytes. `place(i)` says where the element of index i was read, if it is not finite."""
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        floats = values.astype("<f4")
+    if not numpy.isfinite(floats).all():
+        index = tuple(int(i[0]) for i in numpy.nonzero(~numpy.isfinite(floats)))
+        raise Problem(f"{place(*index)}: found {values[index]:g}, expected a finite number of 4 bytes, at most 3.4e38")
+    return floats
+
+
+def expect_whole(*arrays):
+    for array in arrays:
+        if array.dtype.kind not in "iu":
+            raise Problem(f"{array.name} has type {array.dtype}, expected whole numbers")
 
 
 def array_rows(array):
@@ -62,11 +81,18 @@ def index_split(name, blocks, number, n):
             wrong = numpy.flatnonzero((block < 0) | (block >= n))
             if len(wrong):
                 raise Problem(f"{name} has vertex {block[wrong[0]]}, expected 0 to {n - 1}")
-            taken = numpy.flatnonzero(members[block])
-            if len(taken):
-                raise Problem(f"{name} has vertex {block[taken[0]]}, which is in the split already")
-            members[block] = number
+            assign(members, block, number, name)
     return fill
+
+
+def assign(members, vertices, number, name):
+    """Put vertices into a part of the split. A vertex has one part."""
+    taken = numpy.flatnonzero((members[vertices] != 0) & (members[vertices] != number))
+    if len(taken):
+        vertex = vertices[taken[0]]
+        raise Problem(f"{name} has vertex {vertex}, which is among those for {PARTS[members[vertex]]} already; expected "
+                      "one part for each vertex")
+    members[vertices] = number
 
 
 def share_split(train, validation, labelled=None):

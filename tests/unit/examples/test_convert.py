@@ -376,7 +376,7 @@ def test_folders_refused(text):
     changed("rows of other lengths", "raw/node-feat.csv.gz", "1.0,2.0\n1.0\n", "line 2", "1 columns, expected 2")
     changed("half a label", "raw/node-label.csv.gz", "0\n0.5\n", "vertex 1 has label 0.5")
     changed("a vertex in two parts", "split/time/valid.csv.gz", csv(np.flatnonzero(split == 1)[:, None]),
-            "valid.csv.gz", "in the split already")
+            "valid.csv.gz", "for training already")
     changed("too large for the disk", "raw/num-edge-list.csv.gz", "1000000000000000\n", "of disk", "free")
     changed("too large for the memory", "raw/num-node-list.csv.gz", "2000000000\n", "2,000,000,000 vertices",
             "--memory", "suffices")
