@@ -90,8 +90,8 @@ def assign(members, vertices, number, name):
     taken = numpy.flatnonzero((members[vertices] != 0) & (members[vertices] != number))
     if len(taken):
         vertex = vertices[taken[0]]
-        raise Problem(f"{name} has vertex {vertex}, which is among those for {PARTS[members[vertex]]} already; expected "
-                      "one part for each vertex")
+        raise Problem(f"{name} has vertex {vertex}, which is among those for {PARTS[members[vertex]]} already; "
+                      "expected one part for each vertex")
     members[vertices] = number
 
 
