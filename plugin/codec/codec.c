@@ -127,8 +127,9 @@ float gr_codec_range(const struct gr_codec *c, const uint8_t *record)
     return c->width > 0 ? step_of(record) * (float)((1 << c->bits) - 1) : 0;
 }
 
-void gr_codec_measure(const struct gr_codec *c, int64_t row, const void *x, const uint8_t *record, float *work,
-                      graft_codec_error *error)
+/* Add the quantization error of a record, made from x, to `error`. */
+static void measure_row(const struct gr_codec *c, int64_t row, const void *x, const uint8_t *record, float *work,
+                        graft_codec_error *error)
 {
     const struct gr_codec_code *code = find_code(c);
     struct gr_codec             as_float = *c;
@@ -146,4 +147,13 @@ void gr_codec_measure(const struct gr_codec *c, int64_t row, const void *x, cons
     }
     if (squares > 0 && isfinite(squares)) error->nmse += lost / squares; /* bf16 keeps elements that are not finite */
     if (squares > 0 && code->expected_error != NULL) error->expected += code->expected_error(c, record, squares);
+}
+
+enum gr_codec_result gr_codec_encode_measured(const struct gr_codec *c, int64_t row, const void *x, float *work,
+                                              uint8_t *record, graft_codec_error *error)
+{
+    const enum gr_codec_result result = gr_codec_encode_row(c, row, x, work, record);
+
+    if (error != NULL && result == GR_CODEC_DONE) measure_row(c, row, x, record, work, error);
+    return result;
 }

@@ -52,23 +52,20 @@ int32_t gr_codec_check(const struct gr_codec *codec, graft_error *error);
 /** Bytes of a record, from bits, width and dtype alone. */
 int64_t gr_codec_row_bytes(const struct gr_codec *codec);
 
-/** The floats of scratch memory that one thread needs. */
-static inline int64_t gr_codec_work(const struct gr_codec *codec)
-{
-    return 2 * codec->width;
-}
+/** The floats of scratch memory that one thread needs for each element of a row. */
+enum { GR_CODEC_WORK = 2 };
 
 /** Encode row number `row`; x has elements of codec->dtype. \return DONE; IS_RAW, and the record is marked so */
 enum gr_codec_result gr_codec_encode_row(const struct gr_codec *codec, int64_t row, const void *x, float *work,
                                          uint8_t *record);
 
+/** The same, and add the quantization error of the row, if it has a code, to `error`; NULL: it is not measured. */
+enum gr_codec_result gr_codec_encode_measured(const struct gr_codec *codec, int64_t row, const void *x, float *work,
+                                              uint8_t *record, graft_codec_error *error);
+
 /** Decode one record. \return DONE; IS_RAW, and x is unchanged; INVALID, and x is undefined */
 enum gr_codec_result gr_codec_decode_row(const struct gr_codec *codec, int64_t row, const uint8_t *record, void *x,
                                          float *work);
-
-/** Add the quantization error of a record, made from x, to `error`. */
-void gr_codec_measure(const struct gr_codec *codec, int64_t row, const void *x, const uint8_t *record, float *work,
-                      graft_codec_error *error);
 
 /** The greatest element of a row minus the least, from the parameters of its MINMAX record (8 bits and fewer). Rounding
  *  makes it a little larger than the true range. */

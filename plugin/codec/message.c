@@ -12,7 +12,7 @@
 struct message_job {
     const struct gr_codec  *codec;
     const graft_codec_args *args;
-    float                  *work;    /* [threads x gr_codec_work()] */
+    float                  *work;    /* [threads x GR_CODEC_WORK x width] */
     uint8_t                *odd;     /* [n] enum gr_codec_result of each row */
     graft_codec_error      *partial; /* [chunks] or NULL */
     int64_t                 row_bytes, n_odd;
@@ -42,24 +42,19 @@ static void note_result(struct message_job *job, int64_t row, enum gr_codec_resu
 static void encode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     struct message_job *job = arg;
-    float              *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+    float              *work = job->work + omp_get_thread_num() * GR_CODEC_WORK * job->codec->width;
 
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t              number = row_number(job, i);
-        const void                *x = row_of(job, i);
-        uint8_t                   *record = (uint8_t *)job->args->message + i * job->row_bytes;
-        const enum gr_codec_result result = gr_codec_encode_row(job->codec, number, x, work, record);
-
-        note_result(job, i, result);
-        if (job->partial != NULL && result == GR_CODEC_DONE)
-            gr_codec_measure(job->codec, number, x, record, work, &job->partial[chunk]);
-    }
+    for (int64_t i = begin; i < end; i++)
+        note_result(job, i,
+                    gr_codec_encode_measured(job->codec, row_number(job, i), row_of(job, i), work,
+                                             (uint8_t *)job->args->message + i * job->row_bytes,
+                                             job->partial != NULL ? &job->partial[chunk] : NULL));
 }
 
 static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     struct message_job *job = arg;
-    float              *work = job->work + omp_get_thread_num() * gr_codec_work(job->codec);
+    float              *work = job->work + omp_get_thread_num() * GR_CODEC_WORK * job->codec->width;
 
     (void)chunk;
     for (int64_t i = begin; i < end; i++) {
@@ -96,7 +91,7 @@ static int32_t run_message(const graft_context *context, struct message_job *job
 
     GR_ASSERT(rows->n_cols == job->codec->width && rows->dtype == job->codec->dtype);
     job->row_bytes = gr_codec_row_bytes(job->codec);
-    GR_TRY_DONE(GR_NEW(context, job->work, team.threads * gr_codec_work(job->codec), error));
+    GR_TRY_DONE(GR_NEW(context, job->work, team.threads * GR_CODEC_WORK * job->codec->width, error));
     GR_TRY_DONE(GR_NEW(context, job->odd, rows->n_rows, error));
     gr_parallel_chunks(team, rows->n_rows * rows->n_cols, rows->n_rows, GR_ROWS_AT_ONCE, body, job);
     rc = list_odd(job, error);

@@ -6,7 +6,7 @@
  *
  * The files are layers; each calls only lower layers:
  *
- * group.c       the calls of hosts, on copies
+ * group.c       the calls of hosts, on copies                    framed.c   messages of an exchange
  * create.c      creates a comm, or shares the existing one       compare.c, sum.c, route.c   more collective calls
  * collective.c  agree, gather, exchange, broadcast, extrema      calls.c    framed messages and trees of a call
  * comm.c        messages with deadlines                          agreement.c   how all ranks stop

@@ -43,9 +43,9 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
     GR_TRY_DONE(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
     rc = allocate_halo(h, &packed, error);
     if (rc == GRAFT_OK)
-        rc = gr_comm_outcome_init(&h->outcome, comm, h->rows.messages.channel + 1, "a pass of a halo", error);
+        rc = gr_comm_outcome_init(&h->outcome, comm, h->rows.messages.framed.channel + 1, "a pass of a halo", error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    h->rows.messages.outcome = &h->outcome;
+    h->rows.messages.framed.outcome = &h->outcome;
     rc = gr_halo_links_ask(&h->rows.links, comm, h->graph->vertex, packed, h->vertex, sizeof *h->vertex, error);
 done:
     gr_free(h->context, packed);

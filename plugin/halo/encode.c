@@ -40,11 +40,6 @@ int64_t gr_halo_messages_row_bytes(const struct gr_messages *m, const struct gr_
     return gr_codec_row_bytes(&codec);
 }
 
-int gr_halo_messages_are_encoded(const struct gr_messages *m)
-{
-    return m->begun.codec.bits < 32 || m->is_detached;
-}
-
 static int64_t raw_row_bytes(const struct gr_messages *m)
 {
     return m->begun.codec.width * gr_dtype_bytes(m->begun.codec.dtype);
@@ -60,12 +55,19 @@ static struct gr_codec row_codec(const struct gr_messages *m, enum gr_side side,
 
 static int64_t encoded_row_at(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
-    return m->begun.widths != NULL ? m->begun.widths->at[side][row] : row * gr_codec_row_bytes(&m->begun.codec);
+    return m->begun.widths != NULL ? m->begun.widths->at[side][row] : row * m->begun.row_bytes;
 }
 
 static uint8_t *encoded_row(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
     return (uint8_t *)m->side[side].encoded + encoded_row_at(m, side, row);
+}
+
+struct gr_payload gr_halo_messages_encoded(const struct gr_messages *m, enum gr_side side, int64_t begin, int64_t end)
+{
+    const int64_t at = encoded_row_at(m, side, begin);
+
+    return (struct gr_payload){ m->side[side].encoded + at, (uint64_t)(encoded_row_at(m, side, end) - at) };
 }
 
 static char *raw_row(const struct gr_messages *m, enum gr_side side, int64_t row)
@@ -90,21 +92,6 @@ void gr_halo_row_widths_lay_out(const struct gr_row_widths *widths, const int64_
     }
 }
 
-void gr_halo_messages_lay_out(struct gr_messages *m, enum gr_side side)
-{
-    const struct gr_message_side *s = &m->side[side];
-
-    for (int32_t q = 0; q <= m->comm->n_ranks; q++) {
-        s->raw_at[q] = s->rows.start[q] * raw_row_bytes(m);
-        s->encoded_at[q] = gr_halo_messages_are_encoded(m) ? encoded_row_at(m, side, s->rows.start[q]) : 0;
-    }
-}
-
-int64_t gr_halo_message_raw_bytes(const struct gr_message_side *side, int32_t q)
-{
-    return side->raw_at[q + 1] - side->raw_at[q] - (side->spare != NULL ? side->spare[q] : 0);
-}
-
 /* The rank that row `row` of a side is sent to or received from. */
 static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
@@ -122,27 +109,29 @@ static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t
 
 struct gr_team gr_halo_messages_team(const struct gr_messages *m, struct gr_team team)
 {
-    const int64_t each = gr_codec_work(&m->begun.codec), most = each > 0 ? m->work.n_floats / each : 1;
+    const int64_t each = GR_CODEC_WORK * m->begun.codec.width, most = each > 0 ? m->work.n_floats / each : 1;
 
-    if (gr_halo_messages_are_encoded(m) && team.threads > most) team.threads = (int)most;
+    if (m->begun.encodes && team.threads > most) team.threads = (int)most;
     return team;
 }
 
 /* -- encoding ----------------------------------------------------------------------------------------------------- */
 
-static void measure_error(struct gr_messages *m, const struct gr_codec *codec, int64_t row, int64_t number,
-                          const uint8_t *record, float *work)
+/* Whether the error of an encoded row is measured. Other rows in each epoch, so that a pair of ranks with few rows is
+ * sampled too. */
+static int is_measured(const struct gr_messages *m, int32_t bits, int64_t row)
 {
-    graft_codec_error error = { 0 };
+    if (bits == 32 || m->format.measuring == GR_STATISTICS_NO) return 0;
+    return m->format.measuring != GR_STATISTICS_SAMPLE ||
+           ((uint64_t)row + (uint64_t)m->framed.begun.head.epoch) % SAMPLE == 0;
+}
 
-    m->work.row_error[2 * row] = -1;
-    if (codec->bits == 32) return;
-    /* Other rows in each epoch, so that a pair of ranks with few rows is sampled too. */
-    if (m->format.measuring == GR_STATISTICS_SAMPLE && ((uint64_t)row + (uint64_t)m->begun.head.epoch) % SAMPLE != 0)
-        return;
-    gr_codec_measure(codec, number, raw_row(m, GR_SEND, row), record, work, &error);
-    m->work.row_error[2 * row] = (float)error.nmse;
-    m->work.row_error[2 * row + 1] = (float)error.expected;
+/* Note the measured error of a row, -1 without one. */
+static void note_error(const struct gr_messages *m, int64_t row, const graft_codec_error *error)
+{
+    if (m->format.measuring == GR_STATISTICS_NO) return;
+    m->work.row_error[2 * row] = error != NULL ? (float)error->nmse : -1;
+    if (error != NULL) m->work.row_error[2 * row + 1] = (float)error->expected;
 }
 
 static double squares_of(const struct gr_messages *m, int64_t row)
@@ -178,29 +167,30 @@ static void trace_row(const struct gr_messages *m, const struct gr_codec *codec,
 
 void gr_halo_messages_encode(void *messages, int32_t thread, int64_t begin, int64_t end)
 {
-    struct gr_messages     *m = messages;
-    struct gr_message_side *side = &m->side[GR_SEND];
-    float                  *work = m->work.floats + thread * gr_codec_work(&m->begun.codec);
-    int32_t                 q = rank_of(m, GR_SEND, begin);
+    struct gr_messages    *m = messages;
+    const int64_t         *start = m->side[GR_SEND].rows.start;
+    struct gr_framed_side *framed = &m->framed.side[GR_SEND];
+    float                 *work = m->work.floats + thread * GR_CODEC_WORK * m->begun.codec.width;
+    int32_t                q = rank_of(m, GR_SEND, begin);
 
-    GR_ASSERT(begin >= 0 && end <= side->rows.start[m->comm->n_ranks]);
+    GR_ASSERT(begin >= 0 && end <= start[m->comm->n_ranks]);
     for (int64_t row = begin; row < end; row++) {
         const struct gr_codec codec = row_codec(m, GR_SEND, row);
         uint8_t              *record = encoded_row(m, GR_SEND, row);
-        int64_t               number;
+        graft_codec_error     found = { 0 }, *error = is_measured(m, codec.bits, row) ? &found : NULL;
 
-        while (row >= side->rows.start[q + 1]) q++;
-        number = number_of(m, GR_SEND, q, row);
-        if (gr_codec_encode_row(&codec, number, raw_row(m, GR_SEND, row), work, record) != GR_CODEC_DONE) {
+        while (row >= start[q + 1]) q++;
+        if (gr_codec_encode_measured(&codec, number_of(m, GR_SEND, q, row), raw_row(m, GR_SEND, row), work, record,
+                                     error) == GR_CODEC_DONE) {
+            trace_row(m, &codec, row, record);
+        } else {
+            error = NULL;
             if (!m->is_detached || m->format.refuses) {
 #pragma omp atomic write
-                side->has_raw[q] = 1;
+                framed->is_substituted[q] = 1;
             }
-            if (m->format.measuring != GR_STATISTICS_NO) m->work.row_error[2 * row] = -1;
-            continue;
         }
-        if (m->format.measuring != GR_STATISTICS_NO) measure_error(m, &codec, row, number, record, work);
-        trace_row(m, &codec, row, record);
+        note_error(m, row, error);
     }
 }
 
@@ -209,10 +199,10 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
 {
     const int64_t *start = m->side[GR_SEND].rows.start;
 
-    if (!gr_halo_messages_are_encoded(m)) return;
-    if (m->side[GR_SEND].has_raw[q]) {
+    if (!m->begun.encodes) return;
+    if (m->framed.side[GR_SEND].is_substituted[q]) {
         sent->raw = sent->rows;
-        sent->raw_bytes = gr_halo_message_raw_bytes(&m->side[GR_SEND], q);
+        sent->raw_bytes = (int64_t)m->framed.side[GR_SEND].substitute[q].bytes;
     }
     if (sent->raw > 0 || m->format.measuring == GR_STATISTICS_NO) return;
     for (int64_t row = start[q]; row < start[q + 1]; row++) {
@@ -225,13 +215,10 @@ static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_st
 
 void gr_halo_messages_count_sent(struct gr_messages *m)
 {
-    const struct gr_message_side *side = &m->side[GR_SEND];
+    const struct gr_framed_side *framed = &m->framed.side[GR_SEND];
 
     for (int32_t q = 0; q < m->comm->n_ranks; q++) {
-        m->sent[q] = (struct gr_send_stats){ .rows = side->rows.start[q + 1] - side->rows.start[q],
-                                             .bytes = gr_halo_messages_are_encoded(m)
-                                                          ? side->encoded_at[q + 1] - side->encoded_at[q]
-                                                          : gr_halo_message_raw_bytes(side, q) };
+        m->sent[q] = (struct gr_send_stats){ .rows = framed->rows[q], .bytes = (int64_t)framed->payload[q].bytes };
         add_errors(m, q, &m->sent[q]);
     }
 }
@@ -259,7 +246,7 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     struct decode_job            *job = arg;
     struct gr_messages           *m = job->m;
     const struct gr_message_side *side = &m->side[GR_RECEIVE];
-    float                        *work = m->work.floats + omp_get_thread_num() * gr_codec_work(&m->begun.codec);
+    float                        *work = m->work.floats + omp_get_thread_num() * GR_CODEC_WORK * m->begun.codec.width;
     int32_t                       q = rank_of(m, GR_RECEIVE, begin);
 
     (void)chunk;
@@ -269,7 +256,7 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
         enum gr_codec_result  result;
 
         while (row >= side->rows.start[q + 1]) q++;
-        if (side->has_raw[q]) continue;
+        if (m->framed.side[GR_RECEIVE].is_substituted[q]) continue;
         result =
             gr_codec_decode_row(&codec, number_of(m, GR_RECEIVE, q, row), encoded_row(m, GR_RECEIVE, row), to, work);
         if (result == GR_CODEC_DONE) continue;
@@ -288,7 +275,7 @@ int32_t gr_halo_messages_decode(struct gr_messages *m, void *rows, struct gr_tea
     struct decode_job job = { .m = m, .wrong = -1 };
     int32_t           q;
 
-    if (!gr_halo_messages_are_encoded(m)) return GRAFT_OK;
+    if (!m->begun.encodes) return GRAFT_OK;
     m->side[GR_RECEIVE].rows.data = rows;
     gr_parallel_chunks(gr_halo_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;

@@ -153,8 +153,7 @@ static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     if (r->pass.is_refused) {
         const int64_t row_bytes = r->pass.owned.n_cols * gr_dtype_bytes(r->pass.owned.dtype);
 
-        memset((char *)r->exchange.messages->side[GR_SEND].rows.data + begin * row_bytes, 0,
-               (uint64_t)((end - begin) * row_bytes));
+        memset((char *)r->exchange.sent.data + begin * row_bytes, 0, (uint64_t)((end - begin) * row_bytes));
     } else if (r->pass.direction == GR_FORWARD) {
         const struct packing p = packing_of(r, r->buffer[GR_SEND], begin, end);
 
@@ -162,21 +161,18 @@ static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     } else if (!r->pass.is_own) {
         copy_halo(r, r->buffer[GR_RECEIVE], begin, end, 1);
     }
-    if (gr_halo_messages_are_encoded(r->exchange.messages))
-        gr_halo_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
+    if (r->exchange.encodes) gr_halo_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
 }
 
 /* Messages are not polled meanwhile, because messages to send are not posted yet. */
-static void pack_sent(struct gr_halo_rows *r, struct gr_rank_rows sent, struct gr_team team)
+static void pack_sent(struct gr_halo_rows *r, struct gr_team team)
 {
-    struct gr_messages *messages = r->exchange.messages;
-    const int64_t       n = sent.start[messages->comm->n_ranks];
+    const int64_t n = r->exchange.sent.start[r->messages.comm->n_ranks];
 
-    gr_halo_messages_set_rows(messages, sent);
     team.poll = NULL;
-    if (r->pass.direction == GR_FORWARD || !r->pass.is_own || gr_halo_messages_are_encoded(messages))
-        gr_parallel_chunks(gr_halo_messages_team(messages, team), n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE,
-                           pack_some, r);
+    team.threads = r->exchange.threads;
+    if (r->pass.direction == GR_FORWARD || !r->pass.is_own || r->exchange.encodes)
+        gr_parallel_chunks(team, n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE, pack_some, r);
 }
 
 void gr_halo_rows_place(const struct gr_halo_rows *r, struct gr_halo_pass *pass, float *x, int64_t n_owned,
@@ -209,11 +205,12 @@ int32_t gr_halo_rows_begin(struct gr_halo_rows *r, const struct gr_halo_pass *pa
                                          .dtype = pass->owned.dtype },
                                .messages = &r->messages,
                                .layer = is_step ? gr_halo_layers_find(&r->layers, pass->layer, pass->direction) : NULL,
+                               .sent = forward[gr_side_of(pass->direction, GR_SEND)],
                                .received = forward[gr_side_of(pass->direction, GR_RECEIVE)],
                                .smoothing = r->layers.smoothing,
                                .synchronous = pass->synchronous };
     GR_TRY_DONE(gr_halo_exchange_begin(x, team, error));
-    if (!x->is_repeat) pack_sent(r, forward[gr_side_of(pass->direction, GR_SEND)], team);
+    if (!x->is_repeat) pack_sent(r, team);
     rc = gr_halo_exchange_send(x, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER && !(rc == GRAFT_ERR_NONFINITE && pass->sends_refused_rows))
         rc = gr_comm_fail(r->messages.comm, error);

@@ -53,8 +53,8 @@ void gr_halo_rows_place(const struct gr_halo_rows *rows, struct gr_halo_pass *pa
                         int64_t width);
 
 /** Begin: gather, encode and send the rows. Until the end, received rows are not accessed, and
- *  gr_halo_messages_poll(rows->exchange.messages) lets messages progress. Allocates nothing. Collective. \return OK;
- *  ERR_NONFINITE (this rank alone, and the pass has begun all the same, if it sends refused rows; see
+ *  gr_comm_framed_poll(&rows->exchange.messages->framed) lets messages progress. Allocates nothing. Collective. \return
+ *  OK; ERR_NONFINITE (this rank alone, and the pass has begun all the same, if it sends refused rows; see
  *  gr_halo_messages_send()); ERR_PEER. */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);

@@ -77,7 +77,7 @@ int64_t gr_halo_history_bytes(const struct gr_history *h)
 
 void gr_halo_history_forget(struct gr_history *h)
 {
-    if (h->in_flight) gr_halo_messages_drain(&h->messages);
+    if (h->in_flight) gr_comm_framed_drain(&h->messages.framed);
     h->in_flight = h->has_rows = h->was_used = 0;
     gr_halo_history_clear_drift(h);
 }
@@ -157,7 +157,7 @@ int32_t gr_halo_history_receive(struct gr_history *h, void *decoded, double smoo
 
     GR_ASSERT(h->in_flight);
     team.poll = NULL; /* nothing is in flight any more */
-    GR_TRY(gr_halo_messages_wait(&h->messages, team, error));
+    GR_TRY(gr_comm_framed_wait(&h->messages.framed, team, error));
     GR_TRY(gr_halo_messages_decode(&h->messages, decoded, team, error));
     h->in_flight = 0;
     store.width = h->messages.begun.codec.width;

@@ -4,6 +4,7 @@
 
 #include "base/context.h"
 #include "base/loan.h"
+#include "base/semiring.h"
 #include "base/team.h"
 #include "graft_module.h"
 
@@ -137,13 +138,3 @@ void    gr_mxm_verify_end(struct gr_verify *verify);
 /** Write the name of the kernel that would run `args`, or, for NULL, of the kernel that ran last. */
 int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char *text, uint64_t capacity,
                        graft_error *error);
-
-static inline int gr_semiring_is_sum(graft_semiring semiring)
-{
-    return semiring == GRAFT_PLUS_TIMES || semiring == GRAFT_PLUS_SECOND;
-}
-
-static inline int gr_semiring_is_max(graft_semiring semiring)
-{
-    return semiring == GRAFT_MAX_TIMES || semiring == GRAFT_MAX_SECOND;
-}

@@ -53,9 +53,9 @@ int32_t gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error)
     GR_TRY(gr_halo_rows_init(g->context, comm, &g->mesh->halo, NULL, 0, &g->messages.rows, error));
     rc = gr_halo_rows_reserve(&g->messages.rows, gr_mgn_width(g), g->blocks.dtype, 1, error);
     if (rc == GRAFT_OK)
-        rc = gr_comm_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.channel + 1,
+        rc = gr_comm_outcome_init(&g->messages.outcome, comm, g->messages.rows.messages.framed.channel + 1,
                                   "an inference of a network", error);
-    g->messages.rows.messages.outcome = &g->messages.outcome;
+    g->messages.rows.messages.framed.outcome = &g->messages.outcome;
     return gr_comm_agree(comm, rc, error);
 }
 
@@ -104,8 +104,8 @@ done:
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team)
 {
     if (!g->messages.rows.begun && gr_comm_outcome_is_known(&g->messages.outcome)) return team;
-    team.poll = gr_halo_messages_poll;
-    team.poll_arg = g->messages.rows.exchange.messages;
+    team.poll = gr_comm_framed_poll;
+    team.poll_arg = &g->messages.rows.exchange.messages->framed;
     return team;
 }
 
@@ -181,7 +181,7 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
     GR_TRY(gr_halo_rows_end(&g->messages.rows, team, error));
     for (int32_t q = 0; q < g->mesh->comm->n_ranks; q++) {
         bytes += g->messages.rows.messages.sent[q].bytes;
-        g->messages.received_refused |= g->messages.rows.messages.side[GR_RECEIVE].has_raw[q];
+        g->messages.received_refused |= g->messages.rows.messages.framed.side[GR_RECEIVE].is_substituted[q];
     }
     gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
     g->messages.bytes_sent += bytes;

@@ -178,7 +178,7 @@ int32_t gr_parallel_cached_init(struct gr_cached *c, graft_context *context, con
 
 static void drop_push(struct gr_push *push)
 {
-    if (push->in_flight) gr_halo_messages_drain(&push->messages);
+    if (push->in_flight) gr_comm_framed_drain(&push->messages.framed);
     push->in_flight = 0;
 }
 

@@ -153,7 +153,7 @@ static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_r
 /* While blocks are multiplied. */
 static void poll_transpose(void *transpose)
 {
-    gr_halo_messages_poll(((struct gr_transpose *)transpose)->exchange.messages);
+    gr_comm_framed_poll(&((struct gr_transpose *)transpose)->exchange.messages->framed);
 }
 
 /* Computes the rows of the ranks one after the other. */

@@ -18,7 +18,7 @@ static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, 
                             struct gr_team team, graft_error *error)
 {
     push->in_flight = 0;
-    GR_TRY(gr_halo_messages_wait(&push->messages, team, error));
+    GR_TRY(gr_comm_framed_wait(&push->messages.framed, team, error));
     GR_TRY(gr_halo_messages_decode(&push->messages, c->buffer, team, error));
     if (push->batch != c->batch) /* else the batch is repeated, and sends them again */
         (void)gr_sample_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
@@ -359,5 +359,5 @@ void gr_parallel_cached_poll(void *cached)
 
     for (int32_t l = c->first; l < c->n_layers; l++)
         for (int64_t d = 0; d < c->push.delay; d++)
-            if (c->layer[l].push[d].in_flight) gr_halo_messages_poll(&c->layer[l].push[d].messages);
+            if (c->layer[l].push[d].in_flight) gr_comm_framed_poll(&c->layer[l].push[d].messages.framed);
 }

@@ -207,7 +207,7 @@ static void poll_layers(struct gr_ranks *r)
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
         struct gr_halo_layer *layer = gr_parallel_plans_exchange(r, i);
 
-        if (layer != NULL && layer->history.in_flight) gr_halo_messages_poll(&layer->history.messages);
+        if (layer != NULL && layer->history.in_flight) gr_comm_framed_poll(&layer->history.messages.framed);
     }
 }
 
@@ -215,7 +215,7 @@ void gr_parallel_poll(void *strategy)
 {
     struct gr_ranks *r = strategy;
 
-    if (r->halo_rows.begun) gr_halo_messages_poll(r->halo_rows.exchange.messages);
-    else if (r->moving != NULL) gr_halo_messages_poll(r->moving);
+    if (r->halo_rows.begun) gr_comm_framed_poll(&r->halo_rows.exchange.messages->framed);
+    else if (r->moving != NULL) gr_comm_framed_poll(&r->moving->framed);
     else poll_layers(r);
 }

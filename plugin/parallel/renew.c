@@ -131,7 +131,8 @@ static void renewal_fini(const struct gr_ranks *r, struct renewal *next)
 /* Replace the message buffers in use by the new ones, and carry over the counters. */
 static void replace_messages(struct gr_ranks *r, struct renewal *next)
 {
-    double *const wait = &next->next_messages.wait_seconds, *const exchange = &next->next_messages.exchange_seconds;
+    double *const wait = &next->next_messages.framed.wait_seconds;
+    double *const exchange = &next->next_messages.framed.exchange_seconds;
 
     for (int32_t i = 0; i < GR_DIRECTIONS * next->layers->n_layers; i++) {
         const int32_t               slot = i % (GR_DIRECTIONS * r->n_layers);

@@ -468,6 +468,7 @@ static int32_t begin_transpose(struct job *job, const struct gr_transposed *what
     x->args.width = GR_RECORD;
     x->args.dtype = GRAFT_F32;
     x->args.second = to_rows;
+    x->sent = (struct gr_rank_rows){ job->start[GR_SEND], t->record[GR_SEND] };
     x->received = (struct gr_rank_rows){ job->start[GR_RECEIVE], t->record[GR_RECEIVE] };
     return gr_halo_exchange_begin(x, team, error);
 }
@@ -486,7 +487,7 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     else if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
     else gr_parallel_chunks(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
     fill_last_record(job, count);
-    if (gr_halo_messages_are_encoded(m))
+    if (job->t->exchange.encodes)
         gr_parallel_chunks(gr_halo_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
     return gr_halo_messages_send_until(m, job->peer, team, error);
 }
@@ -494,17 +495,15 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
 /* Send to one rank after the other, beginning after this rank: a message travels while the next is made. */
 static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
-    struct gr_transpose      *t = job->t;
-    const struct gr_grid     *grid = t->grid;
-    struct gr_exchange       *x = &t->exchange;
-    const struct gr_rank_rows sent = { job->start[GR_SEND], t->record[GR_SEND] };
-    const int64_t             rows = gr_parallel_grid_rows_of(grid, job->rank, job->what->prefix);
+    struct gr_transpose  *t = job->t;
+    const struct gr_grid *grid = t->grid;
+    struct gr_exchange   *x = &t->exchange;
+    const int64_t         rows = gr_parallel_grid_rows_of(grid, job->rank, job->what->prefix);
 
-    if (!x->is_repeat) gr_halo_messages_set_rows(x->messages, sent);
     for (int32_t k = 1; k < grid->columns && !x->is_repeat; k++) {
         job->peer = grid->first + (grid->column + k) % grid->columns;
         GR_TRY(send_records(job, to_rows, team, error));
-        gr_halo_messages_poll(x->messages);
+        gr_comm_framed_poll(&x->messages->framed);
     }
     if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
     if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, job->what->own, error));

@@ -102,7 +102,7 @@ static inline int64_t gr_parallel_transpose_elements(const struct gr_grid *grid,
 static inline int64_t gr_parallel_transpose_message_bytes(const struct gr_messages *messages, int64_t elements,
                                                           int64_t record)
 {
-    if (!gr_halo_messages_are_encoded(messages)) return elements * (int64_t)sizeof(float);
+    if (!messages->begun.encodes) return elements * (int64_t)sizeof(float);
     return (elements + GR_RECORD - 1) / GR_RECORD * record;
 }
 

@@ -50,8 +50,9 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
         GR_TRY_DONE(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
     GR_TRY_DONE(GR_NEW(plan->context, plan->flow, n_ranks, error));
     if (!is_of_host(plan)) return GRAFT_OK;
-    rc = gr_comm_outcome_init(&plan->host.outcome, plan->comm, plan->messages.channel + 1, "a pass of a plan", error);
-    plan->messages.outcome = &plan->host.outcome;
+    rc = gr_comm_outcome_init(&plan->host.outcome, plan->comm, plan->messages.framed.channel + 1, "a pass of a plan",
+                              error);
+    plan->messages.framed.outcome = &plan->host.outcome;
 done:
     return rc;
 }
@@ -95,7 +96,7 @@ static int32_t init_plan_layers(graft_plan *plan, const struct gr_plan_wish *wis
     return rc;
 }
 
-static int32_t reserve_rows(const graft_plan *plan, struct gr_plan_rows *rows, int64_t width, graft_dtype dtype,
+static int32_t reserve_side(const graft_plan *plan, struct gr_plan_rows *rows, int64_t width, graft_dtype dtype,
                             graft_error *error)
 {
     const int64_t column_bytes = rows->start[plan->comm->n_ranks] * gr_dtype_bytes(dtype);
@@ -112,14 +113,18 @@ static int32_t reserve_rows(const graft_plan *plan, struct gr_plan_rows *rows, i
     return GRAFT_OK;
 }
 
+int32_t gr_plan_reserve_rows(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error)
+{
+    for (int side = 0; side < GR_SIDES; side++) GR_TRY(reserve_side(plan, &plan->rows[side], width, dtype, error));
+    return GRAFT_OK;
+}
+
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error)
 {
-    int64_t rows[GR_SIDES];
+    const int32_t n = plan->comm->n_ranks;
+    const int64_t rows[GR_SIDES] = { plan->rows[GR_SEND].start[n], plan->rows[GR_RECEIVE].start[n] };
 
-    for (int side = 0; side < GR_SIDES; side++) {
-        rows[side] = plan->rows[side].start[plan->comm->n_ranks];
-        GR_TRY(reserve_rows(plan, &plan->rows[side], width, dtype, error));
-    }
+    GR_TRY(gr_plan_reserve_rows(plan, width, dtype, error));
     GR_TRY(gr_halo_messages_reserve(&plan->messages, rows, width, dtype, error));
     return gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
 }

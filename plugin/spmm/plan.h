@@ -193,6 +193,9 @@ int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error);
  * \return OK; ERR_NOMEM. */
 int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dtype dtype, graft_error *error);
 
+/** The same for the rows alone; messages and layers are allocated by gr_halo_exchange_open(). */
+int32_t gr_plan_reserve_rows(graft_plan *plan, int64_t width, graft_dtype dtype, graft_error *error);
+
 /** Bytes of the plan now, without the graph and data prepared by kernels. */
 int64_t gr_plan_bytes(const graft_plan *plan);
 

@@ -113,15 +113,16 @@ static int32_t check_matrices(const graft_plan *plan, const graft_aggregate_args
     return GRAFT_OK;
 }
 
-/* Errors are returned on this rank alone, before anything is sent. */
-static int32_t check_begin(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+static int32_t check_begun(const graft_plan *plan, graft_error *error)
 {
-    int64_t left;
+    if (!gr_plan_has_begun(plan)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+}
 
-    if (gr_plan_has_begun(plan)) return gr_fail(error, GRAFT_ERR_STATE, "a pass of this plan has begun and not ended");
+static int32_t check_args(const graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
+{
     GR_TRY(check_kind(plan, args, error));
-    GR_TRY(check_matrices(plan, args, error));
-    return gr_comm_poll(plan->comm, NULL, 0, &left, error);
+    return check_matrices(plan, args, error);
 }
 
 static struct gr_team plan_team(const graft_plan *plan)
@@ -183,19 +184,9 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
                                                   .semiring = args->semiring,
                                                   .flags = args->flags };
     p->exchange.messages = &plan->messages;
-    p->exchange.layer = is_stateless(args) ? NULL : gr_halo_layers_find(&plan->layers, args->layer, direction);
+    p->exchange.total = &plan->sent;
     p->exchange.smoothing = plan->layers.smoothing;
     p->exchange.synchronous = (args->flags & GRAFT_AGGREGATE_SYNCHRONOUS) != 0;
-}
-
-static int32_t reserve_product(graft_plan *plan, graft_error *error)
-{
-    const graft_dense *out = &plan->product.out;
-    int32_t            rc = gr_plan_reserve(plan, -1, out->n_cols, out->dtype, error);
-
-    if (rc == GRAFT_OK) rc = gr_halo_layer_reserve(plan->product.exchange.layer, out->n_cols, out->dtype, error);
-    plan->product.exchange.received = rows_of(plan, GR_RECEIVE);
-    return rc;
 }
 
 /* The weights of received rows, for adaptive widths. */
@@ -213,35 +204,27 @@ static void weigh_received(const graft_plan *plan)
 /* Rows to send = S x, or R^T x. Each block of them is encoded by the thread that computed it. */
 static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
 {
-    const struct gr_spmm     *p = &plan->product;
-    struct gr_messages       *messages = p->exchange.messages;
-    const struct gr_rank_rows rows = rows_of(plan, GR_SEND);
-    const int                 encodes = gr_halo_messages_are_encoded(messages);
-    const graft_dense         sent = matrix_of(plan, rows);
-    const graft_mxm_args      args = { .size = sizeof args,
-                                       .semiring = p->args.semiring,
-                                       .threads = gr_halo_messages_team(messages, plan_team(plan)).threads,
-                                       .a = plan->matrices[p->direction].sent,
-                                       .b = &p->x,
-                                       .c = &sent,
-                                       .times = p->args.times,
-                                       .rows_done = encodes ? gr_halo_messages_encode : NULL,
-                                       .rows_arg = encodes ? messages : NULL };
+    const struct gr_spmm *p = &plan->product;
+    struct gr_messages   *messages = p->exchange.messages;
+    const int             encodes = p->exchange.encodes;
+    const graft_dense     sent = matrix_of(plan, p->exchange.sent);
+    const graft_mxm_args  args = { .size = sizeof args,
+                                   .semiring = p->args.semiring,
+                                   .threads = p->exchange.threads,
+                                   .a = plan->matrices[p->direction].sent,
+                                   .b = &p->x,
+                                   .c = &sent,
+                                   .times = p->args.times,
+                                   .rows_done = encodes ? gr_halo_messages_encode : NULL,
+                                   .rows_arg = encodes ? messages : NULL };
 
     GR_ASSERT(p->begun && plan->matrices[p->direction].sent->csr.n_rows == sent.n_rows);
-    gr_halo_messages_set_rows(messages, rows);
     if (p->is_refused) {
-        if (sent.n_rows > 0) memset(rows.data, 0, (uint64_t)(sent.n_rows * sent.n_cols * gr_dtype_bytes(sent.dtype)));
+        if (sent.n_rows > 0) memset(sent.data, 0, (uint64_t)(sent.n_rows * sent.n_cols * gr_dtype_bytes(sent.dtype)));
         if (encodes && sent.n_rows > 0) gr_halo_messages_encode(messages, 0, 0, sent.n_rows);
         return GRAFT_OK;
     }
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
-}
-
-static void count_sent(graft_plan *plan)
-{
-    for (int32_t q = 0; q < plan->comm->n_ranks; q++)
-        gr_halo_send_stats_add(&plan->sent, &plan->product.exchange.messages->sent[q]);
 }
 
 /* Whether the product adds rows of other ranks. */
@@ -270,8 +253,8 @@ static int32_t multiply_local(graft_plan *plan, graft_error *error)
                                   .epilogue = is_part ? &residual : p->args.epilogue,
                                   .row_scale = p->args.row_scale,
                                   .times = p->args.times,
-                                  .poll = gr_halo_messages_poll,
-                                  .poll_arg = p->exchange.messages };
+                                  .poll = gr_comm_framed_poll,
+                                  .poll_arg = &p->exchange.messages->framed };
 
     return gr_mxm_run(plan->context, &args, error);
 }
@@ -319,8 +302,8 @@ static void clear_remote_only(graft_plan *plan)
     struct gr_team        team = plan_team(plan);
 
     if (gr_semiring_is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
-    team.poll = gr_halo_messages_poll;
-    team.poll_arg = p->exchange.messages;
+    team.poll = gr_comm_framed_poll;
+    team.poll_arg = &p->exchange.messages->framed;
     gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
                        p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
 }
@@ -363,17 +346,17 @@ static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
  * error of this rank. */
 static int32_t send_rows(graft_plan *plan, graft_error *error)
 {
-    struct gr_exchange *x = &plan->product.exchange;
-    int32_t             rc = reserve_product(plan, error);
+    struct gr_exchange          *x = &plan->product.exchange;
+    const graft_aggregate_args  *args = &plan->product.args;
+    const struct gr_halo_layers *layers = is_stateless(args) ? NULL : &plan->layers;
 
-    GR_TRY_DONE(rc);
+    GR_TRY(gr_plan_reserve_rows(plan, x->args.width, x->args.dtype, error));
+    x->sent = rows_of(plan, GR_SEND);
+    x->received = rows_of(plan, GR_RECEIVE);
+    GR_TRY(gr_halo_exchange_open(x, layers, plan_team(plan), error));
     weigh_received(plan);
-    GR_TRY_DONE(gr_halo_exchange_begin(x, plan_team(plan), error));
-    if (!x->is_repeat) GR_TRY_DONE(aggregate_sent(plan, error));
-    rc = gr_halo_exchange_send(x, plan_team(plan), error);
-    if (!x->is_repeat && (rc == GRAFT_OK || rc == GRAFT_ERR_NONFINITE)) count_sent(plan);
-done:
-    return rc;
+    if (!x->is_repeat) GR_TRY(aggregate_sent(plan, error));
+    return gr_halo_exchange_send(x, plan_team(plan), error);
 }
 
 static int32_t send_or_fail(graft_plan *plan, graft_error *error)
@@ -385,9 +368,8 @@ static int32_t send_or_fail(graft_plan *plan, graft_error *error)
 
 int32_t gr_spmm_send(graft_plan *plan, const graft_aggregate_args *args, graft_error *error)
 {
-    int32_t rc = check_begin(plan, args, error);
-
-    if (rc < 0) return rc;
+    GR_TRY(check_begun(plan, error));
+    GR_ASSERT(check_args(plan, args, error) == GRAFT_OK);
     set_product(plan, args);
     return send_or_fail(plan, error);
 }
@@ -506,11 +488,14 @@ int32_t gr_plan_begin(graft_plan *plan, int32_t rc, const graft_aggregate_args *
     struct terms       terms = { 0 };
     const int          is_late = is_step(plan, args->flags);
     int                is_good;
+    int64_t            left;
     int32_t            begun;
 
     gr_comm_outcome_count(outcome);
-    if (rc == GRAFT_OK || gr_plan_has_begun(plan)) rc = check_begin(plan, args, error);
-    if (rc == GRAFT_ERR_PEER || gr_plan_has_begun(plan)) return rc;
+    GR_TRY(check_begun(plan, error));
+    if (rc == GRAFT_OK) rc = check_args(plan, args, error);
+    if (rc == GRAFT_OK) rc = gr_comm_poll(plan->comm, NULL, 0, &left, error);
+    if (rc == GRAFT_ERR_PEER) return rc;
     is_good = rc == GRAFT_OK;
     if (is_good) set_product(plan, args);
     if (plan->comm->n_ranks == 1) return is_good ? begin_product(plan, error) : rc;

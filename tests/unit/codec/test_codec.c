@@ -511,7 +511,7 @@ static void test_instruction_sets(void)
                                   .code = codes[k].code,
                                   .rounding = codes[k].rounding,
                                   .key = 99 };
-            float          *x = s.x + WIDEST - width, *work = s.work + 2 * WIDEST - gr_codec_work(&c);
+            float          *x = s.x + WIDEST - width, *work = s.work + 2 * WIDEST - GR_CODEC_WORK * width;
             const int64_t   at = 2 * WIDEST - gr_codec_row_bytes(&c);
 
             for (int64_t j = 0; j < width; j++) x[j] = (float)uneven(&sample);

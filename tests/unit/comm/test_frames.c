@@ -118,7 +118,7 @@ static int32_t large_rows(struct rank *r)
     const int32_t                 n = r->n_ranks;
     int64_t                       start[RANKS_MOST + 1] = { 0 }, place;
     struct gr_messages            m = { 0 };
-    const struct gr_message_side *in = &m.side[GR_RECEIVE];
+    const struct gr_framed_side  *in = &m.framed.side[GR_RECEIVE];
     const struct gr_exchange_args args = { .layer = 1, .epoch = 9, .width = WIDTH, .dtype = GRAFT_F32 };
     double                        times[3 * GR_TIMES] = { 0 };
     const struct gr_team          team = { .threads = *(int *)r->all->arg, .times = times };
@@ -133,11 +133,11 @@ static int32_t large_rows(struct rank *r)
     if (rc == GRAFT_OK) rc = gr_halo_messages_post(&m, &args, NULL, (struct gr_rank_rows){ start, rows[1] }, &r->error);
     if (rc == GRAFT_OK) gr_halo_messages_set_rows(&m, (struct gr_rank_rows){ start, rows[0] });
     if (rc == GRAFT_OK) rc = gr_halo_messages_send(&m, team, &r->error);
-    if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.begun.send_began_at &&
-                            m.begun.send_began_at <= m.begun.sent_at))
+    if (rc == GRAFT_OK && !(times[GR_TIME_END] > 0 && times[GR_TIME_END] <= m.framed.begun.send_began_at &&
+                            m.framed.begun.send_began_at <= m.framed.begun.sent_at))
         rank_blame(r, "the exchange began %g s before the rows were sealed",
-                   times[GR_TIME_END] - m.begun.send_began_at);
-    if (rc == GRAFT_OK) rc = gr_halo_messages_wait(&m, team, &r->error);
+                   times[GR_TIME_END] - m.framed.begun.send_began_at);
+    if (rc == GRAFT_OK) rc = gr_comm_framed_wait(&m.framed, team, &r->error);
     for (int32_t i = 0; i < in->n && rc == GRAFT_OK; i++) {
         const float *from = rows[1] + start[in->peer[i]] * WIDTH;
 
@@ -186,7 +186,7 @@ static int32_t few_end(struct rank *r, struct few *f)
 {
     int32_t rc;
 
-    TRY(gr_halo_messages_wait(&f->m, (struct gr_team){ .threads = 1 }, &r->error));
+    TRY(gr_comm_framed_wait(&f->m.framed, (struct gr_team){ .threads = 1 }, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)
         if (q != r->rank && f->in[f->at[q] + 3] != q + 1) rank_blame(r, "the row from rank %d is wrong", q);
     return rc;
@@ -203,12 +203,14 @@ static int32_t poll_rows(struct rank *r, struct few *f)
     int32_t              rc;
 
     TRY(few_begin(r, f));
-    for (; !f->m.begun.arrived && gr_seconds() - begin < 10; polls++) gr_halo_messages_poll(&f->m);
-    if (!f->m.begun.arrived || polls < HOLD) rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
+    for (; !f->m.framed.begun.arrived && gr_seconds() - begin < 10; polls++) gr_comm_framed_poll(&f->m.framed);
+    if (!f->m.framed.begun.arrived || polls < HOLD)
+        rank_blame(r, "messages did not arrive, in %lld polls", (long long)polls);
     if ((double)(transport->listens - listens) > (r->n_ranks - 1) * ((gr_seconds() - begin) * 1000 + 2))
         rank_blame(r, "listened %lld times in %g s", (long long)(transport->listens - listens), gr_seconds() - begin);
     TRY(few_end(r, f));
-    if (f->m.wait_seconds != 0 || !(f->m.exchange_seconds > 0)) rank_blame(r, "waited for what was there");
+    if (f->m.framed.wait_seconds != 0 || !(f->m.framed.exchange_seconds > 0))
+        rank_blame(r, "waited for what was there");
     return rc;
 }
 
@@ -222,9 +224,10 @@ static int32_t await_rows(struct rank *r, struct few *f)
     if (late) usleep(300000);
     TRY(few_begin(r, f));
     TRY(few_end(r, f));
-    if (!late && !(f->m.wait_seconds > 0.05))
-        rank_blame(r, "waited for 0.3 s, of which %g are counted", f->m.wait_seconds);
-    if (f->m.wait_seconds > f->m.exchange_seconds) rank_blame(r, "waited longer than there was an exchange");
+    if (!late && !(f->m.framed.wait_seconds > 0.05))
+        rank_blame(r, "waited for 0.3 s, of which %g are counted", f->m.framed.wait_seconds);
+    if (f->m.framed.wait_seconds > f->m.framed.exchange_seconds)
+        rank_blame(r, "waited longer than there was an exchange");
     return rc;
 }
 
@@ -244,13 +247,13 @@ static int32_t send_in_turn(struct rank *r, struct few *f)
     memset(f->out, 0, sizeof f->out);
     TRY(gr_halo_messages_post(&f->m, &args, NULL, (struct gr_rank_rows){ f->start, f->in }, &r->error));
     gr_halo_messages_set_rows(&f->m, (struct gr_rank_rows){ f->start, f->out });
-    while (!f->m.begun.arrived && gr_seconds() - begin < 0.3) gr_halo_messages_poll(&f->m);
+    while (!f->m.framed.begun.arrived && gr_seconds() - begin < 0.3) gr_comm_framed_poll(&f->m.framed);
     for (int32_t q = 1; q < r->n_ranks; q++) {
         memset(f->out + f->at[q], 1, 8);
         TRY(gr_halo_messages_send_until(&f->m, q, team, &r->error));
-        gr_halo_messages_poll(&f->m);
-        if (f->m.begun.arrived || f->m.begun.n_sent != q)
-            rank_blame(r, "%d messages are sent, expected %d", f->m.begun.n_sent, q);
+        gr_comm_framed_poll(&f->m.framed);
+        if (f->m.framed.begun.arrived || f->m.framed.begun.n_sent != q)
+            rank_blame(r, "%d messages are sent, expected %d", f->m.framed.begun.n_sent, q);
     }
     TRY(gr_halo_messages_send(&f->m, team, &r->error));
     return few_end(r, f);

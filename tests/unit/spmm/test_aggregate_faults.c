@@ -457,8 +457,8 @@ static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_
     for (int64_t i = 0; i < n * WIDE; i++) h[i] = (float)g->vertex[i / WIDE] + (float)(i % WIDE) / WIDE;
     gr_halo_rows_place(rows, &pass, h, n, WIDE);
     TRY(gr_halo_rows_begin(rows, &pass, team, &r->error));
-    team.poll = gr_halo_messages_poll;
-    team.poll_arg = rows->exchange.messages;
+    team.poll = gr_comm_framed_poll;
+    team.poll_arg = &rows->exchange.messages->framed;
     team.poll(team.poll_arg);
     TRY(gr_halo_rows_end(rows, team, &r->error));
     for (int32_t q = 0; q < r->n_ranks; q++)

@@ -43,8 +43,7 @@ static int32_t (*inner_send)(void *, int32_t, int32_t, const void *, uint64_t, g
 /* Spoil the message whose frame is about to be sent, and correct its CRC. */
 static void spoil(struct gr_frame *frame, int32_t to)
 {
-    const struct gr_message_side *side = &lying->side[GR_SEND];
-    char                         *rows = side->encoded + side->encoded_at[to];
+    char *rows = lying->framed.side[GR_SEND].payload[to].data;
 
     if (lie == OTHER_BITS) frame->bits = 4;
     if (lie == NO_SCALE) memcpy(rows + 2, (const unsigned char[]){ 0x80, 0x7F }, 2); /* infinity as a bfloat16 */
