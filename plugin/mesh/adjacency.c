@@ -1,5 +1,5 @@
-/* The edges of a rank, each once, by target and by the id of their source. Candidates, which repeat where cells meet,
- * are sorted by target with a counting sort; then each row is sorted.
+/* The edges of a rank, each once, by target and by the id of their source. Candidate edges, which repeat where cells
+ * are adjacent, are sorted by target with a counting sort; then each row is sorted, and repeated edges are dropped.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "base/parallel.h"
@@ -26,7 +26,7 @@ static int is_row(const graft_mesh_args *a, int64_t given)
     return given >= a->index_base && given - a->index_base < a->n_rows;
 }
 
-/* The nodes of a cell whose first one is at `at` of cell_nodes. */
+/* Read and check the nodes of a cell, which begin at cell_nodes[at]. */
 static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_t at, const struct gr_cell_shape *shape,
                          int32_t *nodes, graft_error *error)
 {
@@ -45,7 +45,7 @@ static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_
     return GRAFT_OK;
 }
 
-/* Check the cells, and add the edges to each node to next[node + 1]. */
+/* Check the cells, and add the number of edges to each node to next[node + 1]. */
 static int32_t count_cells(const struct gr_local_mesh *local, int64_t *next, graft_error *error)
 {
     const graft_mesh_args *a = local->args;
@@ -128,12 +128,12 @@ int32_t gr_mesh_local_find_edges(struct gr_local_mesh *local, graft_error *error
                                   local->row_ptr, &local->source, error);
 }
 
-/* Rows on the way to be sorted. */
+/* The arguments of gr_mesh_adjacency_tidy(). */
 struct tidy {
-    const int64_t *id; /* NULL: sources rise with their numbers */
+    const int64_t *id; /* ids of sources; NULL: they ascend with the indices of nodes */
     const int64_t *row_ptr;
     int32_t       *source;
-    int32_t       *left; /* [n] of each row */
+    int32_t       *left; /* [n] number of distinct sources of each row */
 };
 
 static inline int64_t id_of(const struct tidy *t, int32_t source)
@@ -141,7 +141,7 @@ static inline int64_t id_of(const struct tidy *t, int32_t source)
     return t->id != NULL ? t->id[source] : source;
 }
 
-/* Restore the heap below `at`, whose two children are heaps. */
+/* Make the tree below `at` a heap; its two subtrees are heaps. */
 static void sift_down(const struct tidy *t, int32_t *row, int64_t at, int64_t count)
 {
     const int32_t source = row[at];
@@ -155,7 +155,7 @@ static void sift_down(const struct tidy *t, int32_t *row, int64_t at, int64_t co
     row[at] = source;
 }
 
-/* A heap sort, which needs no memory. */
+/* Sort a row with a heap sort, which needs no memory. */
 static void sort_long_row(const struct tidy *t, int32_t *row, int64_t count)
 {
     for (int64_t at = count / 2; at-- > 0;) sift_down(t, row, at, count);
@@ -178,7 +178,8 @@ static int32_t drop_repeats(int32_t *row, int64_t count)
     return left;
 }
 
-/* Insertion sort that keeps each source once: candidates repeat, so few remain. Long rows use a heap sort. */
+/* Sort a row and drop repeated sources, with an insertion sort, which is fast because few distinct sources remain; or,
+ * if there are many, with a heap sort. Returns the number of distinct sources. */
 static int32_t tidy_row(const struct tidy *t, int32_t *row, int64_t count)
 {
     int32_t left = 0;

@@ -1,4 +1,4 @@
-/* The arguments of one rank.
+/* Checks of the arguments of one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/build.h"
 

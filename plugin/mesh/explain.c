@@ -1,4 +1,4 @@
-/* Sizes and arrays of a mesh.
+/* Sizes of a mesh, its view for the host, and the text of explain().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "base/text.h"
@@ -8,10 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The square of the longest edge in each chunk. */
+/* The arguments of a search for the longest edge. */
 struct longest {
     const graft_mesh *mesh;
-    double           *square;
+    double           *square; /* [chunks] square of the length of the longest edge in each chunk */
 };
 
 static void longest_of_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
@@ -51,7 +51,7 @@ static int64_t bytes_of(const graft_mesh *m)
            gr_memory_bytes(m->copies.before) + gr_memory_bytes(m->copies.copy) + gr_memory_bytes(m->info);
 }
 
-/* Ranks that exchange rows with this rank. */
+/* Count the ranks that exchange rows with this rank. */
 static int32_t count_neighbours(const graft_mesh *mesh, int64_t *sent, int64_t *received, int32_t *count,
                                 graft_error *error)
 {

@@ -1,6 +1,6 @@
-/* Finds nodes with the same id at different places, on ranks whose boxes do not meet and which exchange no ids. A hash
- * of the id chooses a rank that compares the coordinates, for all ids with check=full, else for a sample. A sample
- * detects systematic mistakes, such as local numbers instead of global ids.
+/* Finds nodes with the same id but different coordinates on ranks whose boxes do not intersect, which therefore
+ * exchange no nodes. A hash of the id chooses a rank that compares the coordinates, for all ids with check=full, else
+ * for a sample. A sample detects systematic mistakes, such as local indices instead of global ids.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 #include "comm/route.h"
@@ -8,15 +8,15 @@
 
 #include <string.h>
 
-enum { ONE_IN = GR_LIMIT(16, 1) }; /* ids */
+enum { ONE_IN = GR_LIMIT(16, 1) }; /* a sample has one of this many ids */
 
 struct far {
     const struct gr_local_mesh *local;
     double                      tolerance;
     uint64_t                    one_in;
     struct gr_route             route;
-    const char                 *in; /* id and coordinates of nodes */
-    int64_t                    *id; /* of those received */
+    const char                 *in; /* received ids and coordinates of nodes */
+    int64_t                    *id; /* [received] id of each received node */
     struct gr_id_table          table;
 };
 
@@ -25,7 +25,7 @@ static int64_t far_bytes(const struct far *f)
     return (1 + f->local->args->dim) * (int64_t)sizeof(double);
 }
 
-/* Bits of an id: the higher half chooses the rank, the lower one whether it is sent. */
+/* Hash an id: the upper half of the bits chooses the rank, the lower half whether the id is in the sample. */
 static uint64_t mix(int64_t id)
 {
     uint64_t bits = (uint64_t)id * 0x9e3779b97f4a7c15u;

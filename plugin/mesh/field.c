@@ -1,8 +1,8 @@
-/* Values on the rows of the host.
+/* Checks of the host's arrays of values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/mesh.h"
 
-/* The number of the last element and 1; -1 if it is no int64 in bytes. */
+/* The offset of the last element plus 1; -1: in bytes it does not fit into an int64_t. */
 static int64_t field_span(const graft_field *f)
 {
     int64_t rows, columns, span;

@@ -1,6 +1,6 @@
-/* Nodes with owners: a rank has the edges to its own nodes. Edges to ghosts are sent to their owners, and the sources
- * that other ranks own are the halo. Until its nodes are numbered, a node of another rank is named by its owner and its
- * place, its number among all nodes there, including ghosts.
+/* Meshes whose nodes have owners: a rank has the edges to the nodes that it owns. Edges to ghosts are sent to their
+ * owners, and the sources that other ranks own form the halo. Until owners have numbered their nodes, a node of another
+ * rank is identified by its owner and its place: its index among all nodes there, including ghosts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 #include "comm/route.h"
@@ -10,11 +10,11 @@
 
 /* An edge in a message to the owner of its target. */
 struct ghost_edge {
-    int32_t target;       /* place at the receiver */
-    int32_t owner, place; /* of the source */
+    int32_t target;       /* place of the target on the receiver */
+    int32_t owner, place; /* owner of the source, and its place there */
 };
 
-/* The owner's record of a node; `dim` coordinates follow. */
+/* The reply of an owner about a node: its id and its index among owned nodes; `dim` coordinates follow. */
 struct halo_reply {
     int64_t id, number;
 };
@@ -23,15 +23,15 @@ struct ghosts {
     graft_mesh              *mesh;
     struct gr_local_mesh    *local;
     const struct gr_meeting *meeting;
-    int32_t                 *owner, *place; /* [n] of each node of this rank */
+    int32_t                 *owner, *place; /* [n] owner of each node, and its place there */
     struct gr_route          edges, nodes;
     const struct ghost_edge *in;
-    int32_t                 *column;   /* [n] the source number of each node in the mesh, at first whether it is a
+    int32_t                 *column;   /* [n] index of each node as a source in the mesh; at first, whether it is a
                                           source */
-    int64_t                 *key;      /* [halo] owner << 32 | place, rising */
-    int32_t                 *requests; /* [received] */
-    char                    *replies, *answers; /* sent and received, see reply_bytes() */
-    int64_t                 *id;                /* [n_sources] */
+    int64_t                 *key;      /* [halo] owner << 32 | place of each row of the halo, ascending */
+    int32_t                 *requests; /* [received] place of each node that another rank requests */
+    char                    *replies, *answers; /* replies that are sent, and received ones; see reply_bytes() */
+    int64_t                 *id;                /* [n_sources] id of each source */
 };
 
 static void ghosts_fini(struct ghosts *g)
@@ -43,7 +43,7 @@ static void ghosts_fini(struct ghosts *g)
     gr_comm_route_fini(&g->nodes);
 }
 
-/* The owners from the host, or the lowest rank that has each node. */
+/* Find the owner of each node, given by the host or else the lowest rank that has the node; and its place there. */
 static int32_t find_owners(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -69,7 +69,7 @@ static int32_t find_owners(struct ghosts *g, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Number the nodes that this rank owns, in their order. */
+/* Number the nodes that this rank owns consecutively, in their order. */
 static int32_t number_own(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -92,7 +92,7 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The edges to ghosts go to their owners. */
+/* Pack the edges to ghosts for the owners of the ghosts. */
 static void pack_edges(void *arg, struct gr_route *route)
 {
     const struct ghosts        *g = arg;
@@ -115,7 +115,7 @@ static int64_t key_of_node(int32_t owner, int32_t place)
     return (int64_t)owner << 32 | place;
 }
 
-/* Collect the sources of edges to own nodes that belong to other ranks, each once. */
+/* Collect the sources that other ranks own, of edges to nodes of this rank, each once: the rows of the halo. */
 static int32_t collect_sources(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -178,7 +178,7 @@ static int32_t request_halo(struct ghosts *g, graft_error *error)
     return gr_comm_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
 }
 
-/* Reply to requests for own nodes. */
+/* Reply to requests for nodes that this rank owns. */
 static int32_t reply(struct ghosts *g, graft_error *error)
 {
     const struct gr_local_mesh *local = g->local;
@@ -199,8 +199,8 @@ static int32_t reply(struct ghosts *g, graft_error *error)
     return gr_comm_route_return(&g->nodes, g->replies, g->answers, reply_bytes(g), error);
 }
 
-/* Numbers, ids and coordinates of the halo. Owners number their nodes in the order of their places, so the numbers
- * rise, too. */
+/* Read the indices, ids and coordinates of rows of the halo from replies. Owners number their nodes in the order of
+ * their places, so the indices ascend like the places. */
 static int32_t read_answers(struct ghosts *g, graft_error *error)
 {
     graft_mesh   *mesh = g->mesh;
@@ -221,7 +221,7 @@ static int32_t read_answers(struct ghosts *g, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The number of a source, by its owner and place. */
+/* Find the index of a source in the mesh by its owner and place. */
 static int32_t column_of(const struct ghosts *g, int32_t owner, int32_t place)
 {
     const int64_t key = key_of_node(owner, place), begin = g->mesh->halo.start[owner];
@@ -231,7 +231,7 @@ static int32_t column_of(const struct ghosts *g, int32_t owner, int32_t place)
                      gr_sorted_index(g->key + begin, g->mesh->halo.start[owner + 1] - begin, key));
 }
 
-/* Rows of own nodes: edges of this rank, and edges received from other ranks. */
+/* Make the lists of edges to the nodes of this rank, from its own edges and those received from other ranks. */
 static int32_t make_own_rows(struct ghosts *g, graft_error *error)
 {
     struct gr_local_mesh *local = g->local;

@@ -1,23 +1,23 @@
 /* Finds the nodes of this rank that other ranks also have. Every rank knows the boxes around the nodes of all ranks;
- * two ranks whose boxes meet exchange the nodes in the intersection.
+ * two ranks whose boxes intersect exchange the nodes in the intersection.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"
 
 #include <string.h>
 
-/* Coordinates of a node may differ by these fractions of the largest extent and the largest coordinate, a little more
- * than the rounding of floats. */
+/* Coordinates of a node may differ between ranks by the sum of these fractions of the largest extent and of the largest
+ * coordinate, which is a little more than the rounding of floats. */
 #define EXTENT_SHARE 1e-6
 #define ROUNDING 2.4e-7
 
 /* What all ranks know of each rank: its arguments, and the box around its nodes. */
 struct rank_record {
     int32_t kind, dim;
-    int32_t has_rows, has_owners;             /* the other fields say nothing on a rank without rows, cells or edges */
+    int32_t has_rows, has_owners;             /* has_owners is not compared on a rank without rows */
     int32_t has_cells, has_edges, has_arrays; /* has_arrays: the host gave cells or edges, maybe empty */
     double  period[3];
-    double  low[3], high[3]; /* of its box */
+    double  low[3], high[3]; /* corners of its box */
 };
 
 static struct rank_record own_record(const struct gr_local_mesh *local)
@@ -53,7 +53,7 @@ static int32_t disagree(const char *what, int32_t q, double of_q, int32_t p, dou
     return error->code;
 }
 
-/* All ranks check the same records, so all find the same fault. */
+/* Check that the arguments of all ranks agree. All ranks check the same records, so all find the same fault. */
 static int32_t check_records_agree(const struct rank_record *r, int32_t n_ranks, graft_error *error)
 {
     int32_t with_rows = -1, with_cells = -1, with_edges = -1, with_arrays = -1;
@@ -85,7 +85,7 @@ static int32_t check_records_agree(const struct rank_record *r, int32_t n_ranks,
     return GRAFT_OK;
 }
 
-/* The distance of `x` from `from` upwards; in a periodic direction, of the first image there. */
+/* The distance from `from` up to `x`; in a periodic direction, to the first image of x that is not below `from`. */
 static double distance_up(double from, double x, double period)
 {
     const double d = x - from;
@@ -97,9 +97,9 @@ struct meet {
     const struct gr_local_mesh *local;
     struct rank_record         *record; /* [n_ranks] */
     double                      tolerance;
-    uint8_t                    *meets; /* [n_ranks] whether the box of this rank meets the box of each rank */
+    uint8_t                    *meets; /* [n_ranks] whether the box of each rank intersects the box of this rank */
     struct gr_route             route;
-    int32_t                    *in_node; /* [received] the node of this rank, or -1 */
+    int32_t                    *in_node; /* [received] the same node on this rank, or -1 */
 };
 
 static double find_tolerance(const struct rank_record *r, int32_t n_ranks)
@@ -121,7 +121,8 @@ static double find_tolerance(const struct rank_record *r, int32_t n_ranks)
     return EXTENT_SHARE * extent + ROUNDING * largest;
 }
 
-/* Both ranks pass the lower rank first, so that they get the same result. */
+/* Whether two boxes, enlarged by the tolerance, intersect. Both ranks pass the lower rank first, so that rounding gives
+ * the same result. */
 static int boxes_meet(const struct meet *m, const struct rank_record *a, const struct rank_record *b)
 {
     if (!a->has_rows || !b->has_rows) return 0;
@@ -137,7 +138,7 @@ static int boxes_meet(const struct meet *m, const struct rank_record *a, const s
     return 1;
 }
 
-/* Whether a row is in the box of a rank, which is grown by the tolerance. */
+/* Whether a row is in the box of a rank, enlarged by the tolerance. */
 static int is_in_box(const struct meet *m, const struct rank_record *box, int64_t row)
 {
     for (int c = 0; c < box->dim; c++) {
@@ -160,7 +161,7 @@ static int64_t node_bytes(const struct meet *m)
     return (int64_t)sizeof(struct node_record) + m->local->args->dim * (int64_t)sizeof(double);
 }
 
-/* Received node k. */
+/* The address of received node k. */
 static const char *node_at(const struct meet *m, int64_t k)
 {
     return (const char *)m->route.received + k * node_bytes(m);
@@ -182,7 +183,7 @@ static void pack_node(const struct meet *m, int32_t node, char *to)
     }
 }
 
-/* The nodes for each rank whose box meets the box of this rank. */
+/* Pack the nodes in the box of each rank whose box intersects the box of this rank. */
 static void pack_nodes(void *arg, struct gr_route *route)
 {
     const struct meet *m = arg;
@@ -194,7 +195,7 @@ static void pack_nodes(void *arg, struct gr_route *route)
     }
 }
 
-/* Whether rank q and this rank agree on a node. */
+/* Check that rank q and this rank agree on owner and coordinates of a node. */
 static int32_t compare_node(const struct meet *m, int32_t q, const char *record, int32_t node, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;
@@ -219,7 +220,7 @@ static int32_t compare_node(const struct meet *m, int32_t q, const char *record,
     return GRAFT_OK;
 }
 
-/* Whether rows of this rank that have the same id are at one place. */
+/* Check that rows of this rank with the same id have the same coordinates. */
 static int32_t compare_rows(const struct meet *m, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;

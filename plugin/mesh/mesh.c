@@ -1,4 +1,4 @@
-/* Making a mesh.
+/* Creates a mesh.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/parallel.h"
 #include "comm/collective.h"
@@ -15,7 +15,7 @@ static void find_targets(graft_mesh *mesh)
             mesh->edges.target[e] = (int32_t)i;
 }
 
-/* A counting sort of the edges by source. */
+/* Sort the edges by source with a counting sort. */
 static void sort_by_source(graft_mesh *mesh)
 {
     int32_t *next = mesh->edges.out_ptr;
@@ -43,7 +43,7 @@ static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
             mesh->space.position[i * mesh->space.dim + c] = gr_mesh_field_at(p->x, mesh->row_of[i], c);
 }
 
-/* Ranks could round the relative position of an edge that is half a period long to either of two images. */
+/* Check that no edge is half a period long: ranks could round its relative position to either of two images. */
 static int32_t check_images(const graft_mesh *mesh, graft_error *error)
 {
     for (int c = 0; c < mesh->space.dim; c++)
@@ -76,7 +76,7 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     return check_images(mesh, error);
 }
 
-/* The local part of create(). */
+/* Do the part of gr_mesh_create() that needs no other rank. */
 static int32_t read_local(graft_mesh *mesh, struct gr_local_mesh *local, graft_error *error)
 {
     GR_TRY(gr_mesh_check(local->args, mesh->comm->n_ranks, &local->x, error));

@@ -1,4 +1,4 @@
-/* The distinct nodes of a rank, and their numbers by id.
+/* The distinct nodes of a rank, and their indices by id.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mesh/build.h"
 
@@ -18,8 +18,8 @@ void gr_mesh_id_table_fini(const graft_context *context, struct gr_id_table *tab
     *table = (struct gr_id_table){ 0 };
 }
 
-/* The slot of an id, or the free one where it would be. The factor is 2^64 divided by the golden ratio (Knuth, The Art
- * of Computer Programming 3, section 6.4); the shift before it lets ids that differ in high bits only differ. */
+/* Find the slot of an id, or the free slot for it. The factor is 2^64 divided by the golden ratio (Knuth, The Art of
+ * Computer Programming 3, section 6.4). The shift before it separates ids that differ only in their upper half. */
 static uint64_t find_slot(const struct gr_id_table *table, int64_t id)
 {
     uint64_t mixed = (uint64_t)id, at;

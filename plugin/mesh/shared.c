@@ -1,5 +1,5 @@
-/* Shared nodes: a rank computes all its nodes. Copies of nodes form the halo. Edges whose two nodes are shared with
- * another rank are sent to it, to find the edges that it also has.
+/* Meshes with shared nodes: a rank computes all its nodes, and the copies on other ranks form the halo. Edges whose two
+ * nodes are shared with another rank are sent to it, to find the edges that it also has.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 #include "mesh/build.h"
@@ -35,11 +35,12 @@ static int32_t take_halo(graft_mesh *mesh, const struct gr_meeting *meeting, gra
     return GRAFT_OK;
 }
 
-/* Set the weights of nodes, and list the shared nodes. *lower receives the number of nodes that a lower rank has. */
+/* Count the ranks of each node, which later become weights, and the shared nodes. *lower receives the number of nodes
+ * that a lower rank has. */
 static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, int64_t *lower, graft_error *error)
 {
     struct gr_mesh_copies *copies = &mesh->copies;
-    double                *ranks; /* of each node */
+    double                *ranks; /* number of ranks that have each node */
 
     GR_TRY(GR_NEW(mesh->context, mesh->node_weight, mesh->n_nodes, error));
     ranks = mesh->node_weight;
@@ -60,11 +61,11 @@ static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, 
     return GR_NEW(mesh->context, copies->copy, mesh->halo.count, error);
 }
 
-/* The copies of each shared node, a counting sort of the rows of the halo. */
+/* List the copies of each shared node by a counting sort of the rows of the halo, and set the weights of nodes. */
 static int32_t list_copies(graft_mesh *mesh, const struct gr_meeting *meeting, graft_error *error)
 {
     struct gr_mesh_copies *copies = &mesh->copies;
-    int32_t               *number = NULL; /* of each node among the shared ones */
+    int32_t               *number = NULL; /* index of each node among the shared nodes */
     int64_t                put = 0;
     int32_t                rc = GR_NEW(mesh->context, number, mesh->n_nodes, error);
 
@@ -91,7 +92,7 @@ done:
     return rc;
 }
 
-/* An edge in a message: nodes of the receiver. */
+/* An edge in a message, with the receiver's indices of nodes. */
 struct edge_record {
     int32_t target, source;
 };
@@ -99,12 +100,12 @@ struct edge_record {
 struct shared_edges {
     graft_mesh               *mesh;
     const struct gr_meeting  *meeting;
-    int32_t                  *place; /* [n_nodes] of each node on one other rank, or -1 */
+    int32_t                  *place; /* [n_nodes] index of each node on the rank to which edges are packed, or -1 */
     struct gr_route           route;
     const struct edge_record *in;
 };
 
-/* The edges to `node` whose source rank q also has. */
+/* Pack the edges to `node` whose source rank q also has. */
 static void pack_edges_to(const struct shared_edges *s, struct gr_route *route, int32_t q, int32_t node)
 {
     const graft_mesh *mesh = s->mesh;
@@ -146,7 +147,8 @@ done:
     return rc;
 }
 
-/* The edge from source to target, or -1. Sources of a row rise by their ids. */
+/* Find the edge from source to target by bisection, because sources of a row ascend by id. Returns -1 if there is
+ * none. */
 static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
 {
     const int64_t id = mesh->id[edge->source], end = mesh->edges.row_ptr[edge->target + 1];
@@ -161,7 +163,8 @@ static int64_t find_edge(const graft_mesh *mesh, const struct edge_record *edge)
     return low < end && mesh->edges.source[low] == edge->source ? low : -1;
 }
 
-/* Edges of lower ranks arrive first. *lower receives the number of edges that a lower rank has. */
+/* Count the ranks that have each edge. *lower receives the number of edges that a lower rank has; edges of lower ranks
+ * are the first in the message. */
 static void count_ranks_of_edges(struct shared_edges *s, int64_t *lower)
 {
     const graft_mesh *mesh = s->mesh;

@@ -1,8 +1,8 @@
-/* The backward pass. The inner values of an MLP are computed again, block by block; states of nodes and edges before
- * each layer, and sums, were stored; products of edges may be stored too.
+/* The backward pass. The forward pass has stored the states of nodes and edges before each layer, the sums m, and
+ * perhaps products of edges; other inner values of an MLP are computed again, block by block.
  *
- * Gradients of weights are sums over blocks. Groups of blocks, which depend on sizes alone, are each summed by one
- * thread in order, and the group sums are then added in order, so bits do not depend on the number of threads.
+ * Gradients of weights are sums over blocks. One thread sums a group of blocks in order, and the group sums are then
+ * added in order. Groups depend on sizes alone, so results are bitwise identical for any number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -12,16 +12,17 @@
 
 /* -- sums over blocks ---------------------------------------------------------------------------------------------- */
 
-/* Part of the backward pass: units are blocks of nodes or edges, or tasks. body() adds to the gradients of `mlp`. */
+/* A part of the backward pass, which sums the gradients of `mlp` over units: blocks of nodes or edges, or tasks. body()
+ * processes one unit. */
 struct part {
     struct gr_mgn       *g;
     int64_t              l, n, units;
     enum gr_mgn_part     measured;
     const struct gr_mlp *mlp;
-    int64_t              elements; /* number of the first weights of the MLP, which get a gradient */
+    int64_t              elements; /* gradients of this many first weights of the MLP are computed */
     void (*body)(const struct part *part, int thread, int64_t unit, void *gradient);
-    char *gradient; /* of these weights: */
-    int   adds;     /* is added to */
+    char *gradient; /* gradients of these weights */
+    int   adds;     /* the result is added to `gradient` */
 };
 
 static int64_t partials_of(const struct part *p)
@@ -73,7 +74,7 @@ static int32_t run_part(struct part *p, struct gr_team team, graft_error *error)
     return rc;
 }
 
-/* Rows of block `unit`, of p->n. */
+/* The rows of block `unit`: begin_of() to end_of() - 1. */
 static int64_t begin_of(int64_t unit)
 {
     return unit * GR_MGN_ROWS;
@@ -86,7 +87,7 @@ static int64_t end_of(const struct part *p, int64_t unit)
     return end < p->n ? end : p->n;
 }
 
-/* A part over blocks of n rows, by default of nodes. */
+/* Describe a part over blocks of n rows, whose time counts to nodes unless the caller changes it. */
 static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const struct gr_mlp *mlp, char *gradient)
 {
     return (struct part){ .g = g,
@@ -101,7 +102,8 @@ static struct part part_of_rows(struct gr_mgn *g, int64_t l, int64_t n, const st
 
 /* -- encoders and decoder ------------------------------------------------------------------------------------------ */
 
-/* An MLP of one array x, from the gradient of its result, which is overwritten. */
+/* Compute the backward pass of an MLP whose input is one array x. Overwrites u, the gradient of its result. Returns the
+ * gradient of the first product. */
 static void *back_whole(const struct part *p, int thread, int64_t unit, const char *x, char *u, void *gradient)
 {
     struct gr_mgn       *g = p->g;
@@ -139,8 +141,8 @@ static void back_edge_encoder(const struct part *p, int thread, int64_t unit, vo
 
 /* -- a layer ------------------------------------------------------------------------------------------------------- */
 
-/* MLP_n of a block of nodes: gradients of h before the layer are added to the gradients after it; gradients of m are
- * set. */
+/* Compute the backward pass of MLP_n for a block of nodes: add the gradients of h before the layer to those after it,
+ * and set the gradients of m. */
 static void back_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
 {
     struct gr_mgn       *g = p->g;
@@ -160,7 +162,7 @@ static void back_nodes(const struct part *p, int thread, int64_t unit, void *gra
     gr_nn_multiply_back(b, thread, gr_nn_first(b, mlp, width, width), n, z, 0, gr_mgn_row(g, g->gradients.m, begin));
 }
 
-/* MLP_e of edges begin to end - 1. */
+/* Compute the backward pass of MLP_e for edges begin to end - 1. */
 static void back_edges(const struct part *p, int thread, int64_t begin, int64_t end, void *gradient)
 {
     struct gr_mgn               *g = p->g;
@@ -195,8 +197,8 @@ static void back_task(const struct part *p, int thread, int64_t unit, void *grad
         back_edges(p, thread, k, k + GR_MGN_ROWS < end ? k + GR_MGN_ROWS : end, gradient);
 }
 
-/* The contribution of nodes begin to end - 1 to the first products of edges, from column `column` of the first matrix
- * on. */
+/* Compute the backward pass of the contributions of nodes begin to end - 1 to the first products of edges, from their
+ * gradients `products`. Their columns of the first matrix begin at `column`. */
 static void back_products(const struct part *p, int thread, int64_t column, int64_t begin, int64_t end, char *products,
                           int adds, void *gradient)
 {
@@ -212,7 +214,8 @@ static void back_products(const struct part *p, int thread, int64_t column, int6
                         gr_mgn_row(g, g->gradients.h, begin));
 }
 
-/* A block of nodes as sources and as targets. Gradients of rows of the halo are set here. */
+/* Compute the backward pass of the contributions of a block of nodes, as sources and as targets. For rows of the halo
+ * the gradients of h are overwritten, for nodes they are added to. */
 static void back_products_of_nodes(const struct part *p, int thread, int64_t unit, void *gradient)
 {
     struct gr_mgn    *g = p->g;
@@ -234,7 +237,7 @@ static void products_again(void *arg, int thread, int64_t begin, int64_t end)
     gr_mgn_products_of_nodes(p->g, thread, p->l, begin, end);
 }
 
-/* A blocking exchange of gradients. */
+/* Exchange gradients, and wait for the end of the exchange. */
 static int32_t exchange(struct gr_mgn *g, int64_t l, char *rows, struct gr_team team, graft_error *error)
 {
     const int32_t rc = gr_mgn_exchange_begin(g, l, GR_BACKWARD, rows, team, error);
@@ -299,7 +302,7 @@ done:
     return rc;
 }
 
-/* Agree on rows without a code in the backward pass. */
+/* Agree over ranks whether rows of the backward pass could not be encoded. */
 static int32_t agree_on_rows(struct gr_mgn *g, graft_error *error)
 {
     if (g->messages.refused < 0) *error = g->messages.reason;

@@ -46,7 +46,7 @@ static int32_t new_arrays(struct gr_mgn *g, graft_error *error)
     return new_row_array(g, &g->memory, &g->arrays.copies, n_copies, width, "sums of other ranks", error);
 }
 
-/* The local part of create(). */
+/* Do the part of gr_mgn_create() that needs no other rank. */
 static int32_t init_alone(struct gr_mgn *g, graft_dtype dtype, graft_error *error)
 {
     GR_TRY(new_blocks(g, dtype, error));
@@ -87,7 +87,7 @@ void gr_mgn_destroy(struct gr_mgn *g)
     gr_free(g->context, g);
 }
 
-/* States before each layer and after the last, and sums. */
+/* Allocate the states before each layer and after the last, and the sums. */
 static int32_t new_kept_arrays(struct gr_mgn *g, struct gr_pool *pool, graft_error *error)
 {
     const graft_mesh *mesh = g->mesh;

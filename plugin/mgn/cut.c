@@ -1,8 +1,8 @@
-/* Edges in tasks, at the boundaries of targets.
+/* Division of edges into tasks, at the boundaries of targets.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "mgn/inside.h"
 
-/* The end of the task that begins at node `begin`: at least one node, at most GR_MGN_ROWS edges. */
+/* Find the end of the task that begins at node `begin`. It has one node, or several with at most GR_MGN_ROWS edges. */
 static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
 {
     int64_t end = begin + 1;
@@ -13,7 +13,8 @@ static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
     return end;
 }
 
-/* Whether the task is done first. */
+/* Whether the task with targets begin to end - 1 is one of the first, see struct gr_mgn_tasks. *copy is the first
+ * shared node that is not before `begin`; tasks are passed in order. */
 static int is_first_task(const graft_mesh *mesh, int64_t begin, int64_t end, int64_t *copy)
 {
     if (mesh->kind == GRAFT_MESH_SHARED) {

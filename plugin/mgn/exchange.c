@@ -1,4 +1,4 @@
-/* Rows of other ranks: h of ghosts, or sums m at shared nodes.
+/* Exchange of rows with other ranks: h of ghosts, or sums m at shared nodes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dense_view.h"
 #include "base/parallel.h"
@@ -24,7 +24,7 @@ int gr_mgn_refuses_nonfinite(const graft_context *context)
     return halo->nonfinite == GR_HALO_NONFINITE_REFUSE && gr_halo_codec_of(halo, GR_FORWARD).bits < 16;
 }
 
-/* Only layers of a trainer have assigned widths and stale rows. */
+/* Check options halo.*: networks on meshes have no adaptive codecs and no stale rows. */
 static int32_t check_halo_options(const struct gr_mgn *g, graft_error *error)
 {
     const struct gr_halo_options *halo = gr_halo_options(g->context);
@@ -66,7 +66,7 @@ void gr_mgn_exchange_fini(struct gr_mgn *g)
     gr_comm_outcome_fini(&g->messages.outcome);
 }
 
-/* The rank that owns row `row` of the halo. */
+/* Find the rank whose copy row `row` of the halo is. */
 static int32_t rank_of_copy(const struct gr_mgn *g, int64_t row)
 {
     int32_t q = 0;
@@ -144,7 +144,7 @@ int32_t gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction
     return rc;
 }
 
-/* Sums at shared nodes over all ranks. */
+/* The arguments of sums at shared nodes over all ranks. */
 struct adding {
     struct gr_mgn *g;
     char          *rows;
@@ -159,7 +159,7 @@ static void add_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
     g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->arrays.copies, a->rows);
 }
 
-/* The times of an exchange whose end began at `begin`. */
+/* Record the times of an exchange whose end began at `begin`. */
 static void measure_end(struct gr_mgn *g, int64_t l, double begin, int64_t bytes)
 {
     const double waited = g->messages.rows.exchange.received_at - begin;

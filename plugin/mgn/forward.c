@@ -33,7 +33,7 @@ int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pa
 
 /* -- encoders ------------------------------------------------------------------------------------------------------ */
 
-/* Rows begin to end - 1 of an MLP of one array into another. */
+/* Apply an MLP to rows begin to end - 1 of x, and write the results to `out`. */
 static void apply_mlp(struct gr_mgn *g, int thread, const struct gr_mlp *mlp, int64_t begin, int64_t end, const void *x,
                       char *out)
 {
@@ -105,7 +105,8 @@ struct layer {
     int64_t        l, first_task;
 };
 
-/* The destination of the edges of the next layer; NULL without a next layer. */
+/* The array for the edges that the next layer reads; NULL: none, because there is no next layer, or it reads the
+ * encoded edges. */
 static char *next_edges(const struct layer *layer)
 {
     const struct gr_mgn_options *options = &layer->g->shape->options;
@@ -114,7 +115,7 @@ static char *next_edges(const struct layer *layer)
     return gr_mgn_e(layer->g, layer->l + 1);
 }
 
-/* Edges begin to end - 1. */
+/* Compute the layer for edges begin to end - 1. */
 static void pass_edges(const struct layer *layer, int thread, int64_t begin, int64_t end)
 {
     struct gr_mgn           *g = layer->g;
@@ -154,7 +155,7 @@ static void pass_tasks(void *arg, int thread, int64_t begin, int64_t end)
     }
 }
 
-/* The edges of tasks first to end - 1, in their order. */
+/* Compute the layer for the edges of tasks first to end - 1 of tasks.order. */
 static int32_t run_tasks(struct gr_mgn *g, int64_t l, int64_t first, int64_t end, struct gr_team team,
                          graft_error *error)
 {
@@ -178,7 +179,7 @@ static void pass_nodes(void *arg, int thread, int64_t begin, int64_t end)
     if (layer->l + 1 < g->shape->options.layers) gr_mgn_products_of_nodes(g, thread, layer->l + 1, begin, end);
 }
 
-/* Products of rows of the halo, which have arrived. */
+/* Compute the products of rows of the halo, which have arrived. */
 static void pass_halo(void *arg, int thread, int64_t begin, int64_t end)
 {
     const struct layer *layer = arg;
@@ -187,7 +188,7 @@ static void pass_halo(void *arg, int thread, int64_t begin, int64_t end)
     gr_mgn_products_of_nodes(layer->g, thread, layer->l, n_nodes + begin, n_nodes + end);
 }
 
-/* The work of layer l up to the sending of its messages. */
+/* Do the work of layer l up to the sending of its messages. */
 static int32_t start_layer(struct gr_mgn *g, int64_t l, struct gr_team team, graft_error *error)
 {
     const int    is_shared = g->mesh->kind == GRAFT_MESH_SHARED;
@@ -270,7 +271,7 @@ static int32_t begin_outcome(struct gr_mgn *g, int32_t status, graft_error *erro
                                  0, error);
 }
 
-/* Wait for the outcome: a part of the last layer. */
+/* Wait for the outcome. The time counts to the last layer. */
 static int32_t end_outcome(struct gr_mgn *g, graft_error *error)
 {
     const int64_t last = g->shape->options.layers - 1;

@@ -3,11 +3,12 @@
  *     shape.c     weights                    create.c   memory          cut.c      edges in tasks
  *     forward.c   encoder, layers, decoder   exchange.c rows of other ranks
  *     backward.c  gradients                  loops.c    passes over rows
- *     times.c     measured times             products.c whether ranks compute the same bits
+ *     times.c     measured times             products.c test of bitwise identical products
  *
- * A pass goes over nodes in blocks of GR_MGN_ROWS, and over edges in tasks: the edges to some consecutive nodes, at
- * most GR_MGN_ROWS of them unless it is one node. Blocks stay in the caches of a processor from the first product of an
- * MLP to its last. No two tasks add to the same target, so bits do not depend on the number of threads.
+ * A pass goes over nodes in blocks of GR_MGN_ROWS, and over edges in tasks. A task has the edges to some consecutive
+ * nodes: at most GR_MGN_ROWS edges, or more if it has only one node. Blocks stay in the caches of a processor from the
+ * first product of an MLP to its last. No two tasks add to the same target, so results are bitwise identical for any
+ * number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -20,60 +21,61 @@ enum { GR_MGN_PARTIALS = 32 }; /* largest number of partial sums over blocks */
 /** Edges in tasks: task i has the edges to nodes target[i] to target[i + 1] - 1. */
 struct gr_mgn_tasks {
     int64_t  count;
-    int64_t *target;  /* [count + 1] */
-    int32_t *order;   /* [count] ghosts: tasks without a source in the halo first; shared: tasks with a shared target
-                         first */
-    int64_t  n_first; /* number of tasks that are first */
+    int64_t *target;  /* [count + 1] boundaries of tasks */
+    int32_t *order;   /* [count] order of execution: with ghosts, tasks without a source in the halo first; with shared
+                         nodes, tasks with a shared target first */
+    int64_t  n_first; /* number of these first tasks */
 };
 
-/** Rows of `width` elements. */
+/** Arrays of the forward pass, with rows of `width` elements. */
 struct gr_mgn_arrays {
-    char *h;       /* [n_sources] nodes, and rows of the halo with ghosts */
-    char *e;       /* [n_edges] */
-    char *m;       /* [n_nodes] sums */
-    char *sources; /* [n_sources] contributions of nodes to the first product of their edges, as sources */
-    char *targets; /* [n_nodes] and as targets */
-    char *copies;  /* [halo.count] sums of other ranks at shared nodes */
+    char *h;       /* [n_sources] states of nodes; with ghosts also of rows of the halo */
+    char *e;       /* [n_edges] states of edges */
+    char *m;       /* [n_nodes] sums over the edges to each node */
+    char *sources; /* [n_sources] contribution of each node to the first products of the edges from it */
+    char *targets; /* [n_nodes] contribution of each node to the first products of the edges to it */
+    char *copies;  /* [halo.count] sums m of other ranks at shared nodes */
 };
 
-/** Arrays of each layer for the backward pass; layer l > 0 begins here at l - 1. */
+/** Arrays of each layer that are stored for the backward pass. */
 struct gr_mgn_kept {
-    char *h, *e, *m;
-    char *products; /* [layers x linear x n_edges] products of MLP_e, if they are stored */
-    char *output;   /* [n_nodes x n_out] */
+    char *h, *e, *m; /* states of layer l > 0 are at index l - 1; those of layer 0 are in gr_mgn_arrays */
+    char *products;  /* [layers x linear x n_edges] products of MLP_e, if they are stored */
+    char *output;    /* [n_nodes x n_out] */
 };
 
+/** Gradients with respect to the arrays of these names. */
 struct gr_mgn_gradients {
     char *h, *e, *m;
-    char *z; /* [n_edges] of the first product of each edge */
+    char *z; /* [n_edges] gradient of the first product of each edge */
     char *sources, *targets;
     char *output; /* [n_nodes x n_out] */
 };
 
-/** [count x elements] gradients of the weights of an MLP, each from some blocks. */
+/** Partial sums of the gradients of the weights of an MLP, each over some blocks. */
 struct gr_mgn_partials {
-    char   *at;
+    char   *at; /* [count x elements] */
     int64_t count, elements;
 };
 
-/** The pass that has begun. */
+/** The arguments and the state of the pass that has begun. */
 struct gr_mgn_pass_state {
     const char *nodes, *edges;
     char       *output;
-    int         exact, keeps;
-    int         is_backward; /* what is computed now */
+    int         exact, keeps; /* whether rows are sent unquantized; whether states are stored for a backward pass */
+    int         is_backward;  /* the backward part of the pass is running */
     int64_t     epoch;
 };
 
-/** Messages of the pass. */
+/** The messages of the pass. */
 struct gr_mgn_messages {
     struct gr_halo_rows rows;
-    struct gr_outcome   outcome; /* of the forward pass */
-    int64_t             call;    /* its number, see outcome.h */
+    struct gr_outcome   outcome; /* outcome of the forward pass */
+    int64_t             call;    /* index of the call, see outcome.h */
     int64_t             bytes_sent;
-    int32_t             refused;          /* OK, or why this rank refuses rows of the pass */
-    graft_error         reason;           /* of the refusal */
-    int                 received_refused; /* another rank has sent such rows, and refuses them itself */
+    int32_t             refused;          /* OK, or the status with which this rank refuses rows of the pass */
+    graft_error         reason;           /* reason of the refusal */
+    int                 received_refused; /* refused rows have been received from a rank that refuses them itself */
 };
 
 struct gr_mgn {
@@ -81,7 +83,7 @@ struct gr_mgn {
     graft_mesh                *mesh;
     const struct gr_mgn_shape *shape;
     const struct gr_mgn_loops *loops;
-    struct gr_nn_blocks        blocks; /* whole ones if copies of shared nodes need the same bits: see products.c */
+    struct gr_nn_blocks        blocks; /* padded if copies of shared nodes must be bitwise identical, see products.c */
     struct gr_mgn_tasks        tasks;
     struct gr_pool             memory, backward_memory;
     struct gr_mgn_arrays       arrays;
@@ -98,25 +100,25 @@ static inline int64_t gr_mgn_width(const struct gr_mgn *g)
     return g->shape->options.width;
 }
 
-/** Element i of an array. */
+/** The address of element i of an array. */
 static inline void *gr_mgn_at(const struct gr_mgn *g, const void *array, int64_t i)
 {
     return gr_nn_element(&g->blocks, array, i);
 }
 
-/** Row i of an array of `width` elements. */
+/** The address of row i of an array whose rows have `width` elements. */
 static inline void *gr_mgn_row(const struct gr_mgn *g, const void *array, int64_t i)
 {
     return gr_mgn_at(g, array, i * gr_mgn_width(g));
 }
 
-/** Bytes of n such rows. */
+/** The bytes of n rows of `width` elements. */
 static inline uint64_t gr_mgn_row_bytes(const struct gr_mgn *g, int64_t n)
 {
     return (uint64_t)(n * gr_mgn_width(g) * g->blocks.element);
 }
 
-/** h, e and m of layer l; l = layers: h of the output of the last layer. */
+/** The arrays h, e and m before layer l; h for l = layers: after the last layer. */
 static inline char *gr_mgn_h(const struct gr_mgn *g, int64_t l)
 {
     return g->pass.keeps && l > 0 ? gr_mgn_row(g, g->kept.h, (l - 1) * g->mesh->n_sources) : g->arrays.h;
@@ -132,7 +134,7 @@ static inline char *gr_mgn_m(const struct gr_mgn *g, int64_t l)
     return g->pass.keeps && l > 0 ? gr_mgn_row(g, g->kept.m, (l - 1) * g->mesh->n_nodes) : g->arrays.m;
 }
 
-/** Set the buffers of a thread to the stored products of edges of layer l, from edge `begin` on. */
+/** Let a thread use the stored products of edges of layer l, from edge `begin` on, as outputs of linear layers. */
 static inline void gr_mgn_use_products(struct gr_mgn *g, int thread, int64_t l, int64_t begin)
 {
     const int64_t linear = g->shape->options.linear, n_edges = g->mesh->n_edges;
@@ -143,30 +145,32 @@ static inline void gr_mgn_use_products(struct gr_mgn *g, int thread, int64_t l, 
 
 /* -- products.c --------------------------------------------------------------------------------------------------- */
 
-/** Ensure that copies of shared nodes have the same bits, or use plain loops for the products. Collective. \return OK;
- *  ERR_NOMEM, the error of the module: the same on all ranks; ERR_PEER. */
+/** Test whether products of equal rows are bitwise identical in all blocks and on all ranks, as copies of shared nodes
+ *  require; if not, use plain loops for products. Collective. \return OK; ERR_NOMEM, the error of the module: the same
+ *  on all ranks; ERR_PEER. */
 int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error);
 
 /* -- cut.c -------------------------------------------------------------------------------------------------------- */
 
-/** \return OK; ERR_NOMEM. */
+/** Divide the edges into tasks. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_cut(struct gr_mgn *g, graft_error *error);
 
 /* -- exchange.c --------------------------------------------------------------------------------------------------- */
 
-/** Exchange rows of h (ghosts), or sums m of shared nodes; on one rank nothing is done. The end of shared nodes adds
- *  copies. Rows that this rank refuses are noted in g->messages.refused, and sent. \return OK; ERR_PEER. */
+/** Exchange rows of h (ghosts), or sums m of shared nodes, to which end() adds those of other ranks. On one rank these
+ *  functions do nothing. Rows that this rank refuses are recorded in g->messages.refused, and sent all the same.
+ *  \return OK; ERR_PEER; init() also ERR_NOMEM and ERR_OPTION, the same on all ranks. */
 int32_t        gr_mgn_exchange_init(struct gr_mgn *g, graft_error *error);
 void           gr_mgn_exchange_fini(struct gr_mgn *g);
 int32_t        gr_mgn_exchange_begin(struct gr_mgn *g, int64_t layer, enum gr_direction direction, char *rows,
                                      struct gr_team team, graft_error *error);
 int32_t        gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, graft_error *error);
-/** A team that polls messages, of rows and of the outcome. */
+/** Make a team that polls the messages of rows and of the outcome while it works. */
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
 /* -- times.c ------------------------------------------------------------------------------------------------------ */
 
-/** \return OK; ERR_NOMEM. */
+/** Allocate g->times if option profile is yes. \return OK; ERR_NOMEM. */
 int32_t gr_mgn_times_init(struct gr_mgn *g, graft_error *error);
 
 /** The times of layer l; l = layers: encoders and decoder; layers + 1: the whole pass. */
@@ -181,7 +185,7 @@ static inline double gr_mgn_clock(const struct gr_mgn *g)
     return g->times != NULL ? gr_seconds() : 0;
 }
 
-/** Add the time since `begin` to a part. \return the time now. */
+/** Add the time since `begin` to a part of layer l. \return the time now. */
 static inline double gr_mgn_measure(struct gr_mgn *g, int64_t l, enum gr_mgn_part part, double begin)
 {
     const double now = gr_mgn_clock(g);
@@ -192,8 +196,8 @@ static inline double gr_mgn_measure(struct gr_mgn *g, int64_t l, enum gr_mgn_par
 
 /* -- forward.c ---------------------------------------------------------------------------------------------------- */
 
-/** Work on n rows in blocks of GR_MGN_ROWS, or on n tasks in blocks of 1: body(arg, thread, begin, end). Its time is
- *  added to `part` of layer l; l = layers: encoders and decoder. */
+/** A parallel loop over n rows in blocks of GR_MGN_ROWS, or over n tasks in blocks of 1, `rows` being the size of a
+ *  block: body(arg, thread, begin, end). Its time is added to `part` of layer l; l = layers: encoders and decoder. */
 struct gr_mgn_pass {
     int64_t          l;
     enum gr_mgn_part part;
@@ -202,13 +206,13 @@ struct gr_mgn_pass {
     void *arg;
 };
 
-/** In parallel. \return OK; the error of a product, which ends the comm if there are other ranks. */
+/** Run such a loop. \return OK; the error of a product, which ends the comm if there are other ranks. */
 int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pass *pass, graft_error *error);
 
-/** Sources and targets of the edges of layer l, from h of nodes begin to end - 1. */
+/** Compute arrays.sources and arrays.targets of layer l from h of nodes begin to end - 1. */
 void gr_mgn_products_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end);
 
-/** The first product of MLP_e for edges begin to end - 1 of layer l, into z. */
+/** Compute z, the first product of MLP_e for edges begin to end - 1 of layer l. */
 void gr_mgn_first_of_edges(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);
-/** The same for MLP_n of nodes. */
+/** Compute z, the first product of MLP_n for nodes begin to end - 1 of layer l. */
 void gr_mgn_first_of_nodes(struct gr_mgn *g, int thread, int64_t l, int64_t begin, int64_t end, void *z);

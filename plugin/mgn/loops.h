@@ -1,5 +1,5 @@
 /* Passes over rows of edges and nodes, of floats or of doubles: one table for each type and instruction set. All arrays
- * are without gaps between rows of `width` elements, and of one type.
+ * are of one type, and their rows of `width` elements follow each other without gaps.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -10,21 +10,21 @@
 /** The values summed at the targets of edges, see graft_network.h. */
 struct gr_mgn_sums {
     enum gr_mgn_sum sum;
-    const int32_t  *target; /* [n] ascending */
-    const int32_t  *ranks;  /* [n] number of ranks that have each edge, whose weight is 1 / ranks; NULL: one */
+    const int32_t  *target; /* [n] target of each edge, ascending */
+    const int32_t  *ranks;  /* [n] number of ranks that have each edge, whose weight is 1 / ranks; NULL: 1 */
 };
 
 struct gr_mgn_loops {
     /** z[r] = a[from[r]] + b[to[r]] */
     void (*gather)(int64_t n, int64_t width, const void *a, const int32_t *from, const void *b, const int32_t *to,
                    void *z);
-    /** With u = norm(z): next = e + u unless next is NULL, and m[target] += weight times the summed value. next may be
-     *  e. Overwrites z. */
+    /** Compute u = norm(z + bias); next = e + u unless next is NULL; and m[target] += weight times the summed value,
+     *  which is u, e + u or e. next may be e. Overwrites z. */
     void (*end_edges)(const struct gr_nn_norm *norm, const struct gr_mgn_sums *sums, const void *e, void *next,
                       void *m);
 
-    /** With gm = weight gradient_m[target]: u receives the gradient of norm(z). The gradient of e is added to `e`,
-     *  which has the gradient of next before if is_carried. */
+    /** Compute u, the gradient of u in end_edges(), and add to `e`, the gradient of e, what is due to the summed value.
+     *  gradient_m is the gradient of m. With is_carried `e` is the gradient of `next` before the call. */
     void (*end_edges_back)(int64_t n, int64_t width, const struct gr_mgn_sums *sums, const void *gradient_m,
                            int is_carried, void *e, void *u);
     /** out[to[r]] += x[r] */
@@ -32,14 +32,14 @@ struct gr_mgn_loops {
     /** out[v] = the sum of x[edge[k]] for k from ptr[v] to ptr[v + 1] - 1, for v from begin to end - 1. */
     void (*collect)(int64_t begin, int64_t end, int64_t width, const int32_t *ptr, const int32_t *edge, const void *x,
                     void *out);
-    /** out += x, of n elements. */
+    /** out += x, for n elements. */
     void (*add)(int64_t n, const void *x, void *out);
-    /** Row node[i] of x becomes the sum of its copies in `halo` and itself in the order of ranks, for copies i from
-     *  begin to end - 1. */
+    /** Add to row node[i] of x its copies in `halo`, for shared nodes i from begin to end - 1. Terms, including the row
+     *  itself, are summed in the order of ranks. */
     void (*add_copies)(const struct gr_mesh_copies *copies, int64_t begin, int64_t end, int64_t width, const void *halo,
                        void *x);
 };
 
-/** The tables of an instruction set: of floats and of doubles. */
+/** The tables of each instruction set: [0] for floats, [1] for doubles. */
 extern const struct gr_mgn_loops gr_mgn_loops_generic[2], gr_mgn_loops_avx2[2], gr_mgn_loops_avx512[2],
     gr_mgn_loops_sve256[2], gr_mgn_loops_sve512[2];

@@ -1,4 +1,5 @@
-/* Copies of shared nodes are rows of different blocks on different ranks, and must have the same bits.
+/* A test of dense products. Copies of a shared node are rows of different blocks on different ranks, and their results
+ * must be bitwise identical.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "comm/collective.h"
@@ -6,13 +7,13 @@
 
 #include <string.h>
 
-/* What products with equal rows give: whether their results are equal, and the CRC of one. */
+/* The result of products of equal rows: whether all their rows are equal, and the CRC of one. */
 struct trial {
     int      alike;
     uint32_t crc;
 };
 
-/* Equal rows of x, followed by different rows of weights. */
+/* Fill x with GR_MGN_ROWS equal rows, followed by different rows of weights. */
 static void fill_trial(const struct gr_mgn *g, int64_t in, int64_t count, void *x)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -25,8 +26,8 @@ static void fill_trial(const struct gr_mgn *g, int64_t in, int64_t count, void *
     }
 }
 
-/* Multiplies each number of equal rows of x: whether the rows of y are equal too, and their CRC. `adds`: to an existing
- * y. */
+/* Multiply several numbers of equal rows by the same weights, and check that all rows of the results are equal. With
+ * `adds` a second product is added to the first. */
 static int32_t try_rows(struct gr_mgn *g, int64_t in, int64_t out, int adds, struct trial *trial, graft_error *error)
 {
     struct gr_nn_blocks *b = &g->blocks;

@@ -1,4 +1,4 @@
-/* The times of a pass.
+/* The measured times of a pass.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/options.h"
 #include "mgn/inside.h"
