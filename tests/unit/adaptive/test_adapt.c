@@ -120,9 +120,10 @@ static void test_adapt_error(const char *limit, const char *rounding)
     if (words == NULL) words = adapting_check(&job, 4, &bytes);
     if (words == NULL) lost = adapting_lost(&job, 4);
     if (words == NULL) expected = adapting_expected(&job, 4);
-    ok(job.seen[3][LANES - 1].info.expected_error == expected, "info of the plan says what is expected to be lost");
+    ok(job.seen[3][LANES - 1].info.expected_error == expected,
+       "info() of the plan reports the expected quantization error");
     ok(expected <= atof(limit) && expected > 0.8 * atof(limit) && fabs(lost / expected - 1) < 0.15,
-       "of %s %.3g are expected to be lost, as all ranks know, and %.3g are", limit, expected, lost);
+       "quantization error of %s: %.3g is expected, as all ranks know, and %.3g is measured", limit, expected, lost);
     ok(words == NULL && lost < 1.15 * atof(limit) && lost > 0.5 * atof(limit) && adapting_count(&job, 4, 2) > 0,
        "at most %s of the squares may be lost, %s, and %.3g are, with %lld, %lld and %lld rows of 2, 4, 8 bits%s%s",
        limit, rounding, lost, (long long)adapting_count(&job, 4, 2), (long long)adapting_count(&job, 4, 4),
@@ -177,8 +178,8 @@ static void test_trace(const char *cover, int adapts)
         off = fmax(off, fabs(job.seen[0][lane].expected_error / error_of_sums(&job, 3, lane) - 1));
     }
     ok(words == NULL && least > 0.999 && most < 1.1 && squares < 1e-5 && off < 0.05,
-       "%s, decision %d: ranges of all passes are %.4f to %.4f of their sums, squares %.1g off, the expected error "
-       "%.1g%s%s",
+       "%s, assignment %d: sums of ranges over all passes are %.4f to %.4f of the right ones, "
+       "sums of squares are %.1g off, the expected error is %.1g off%s%s",
        cover, adapts, least, most, squares, off, words != NULL ? ": " : "", words != NULL ? words : "");
     adapting_fini(&job);
 }
@@ -201,8 +202,8 @@ static void test_adapt_threads(void)
         for (int lane = 0; lane < LANES; lane++)
             differ |= memcmp(job[0].seen[p][lane].bits[0], job[1].seen[p][lane].bits[0],
                              (size_t)job[0].seen[p][lane].start[0][3]);
-    ok(words == NULL && differ == 0 && adapting_count(&job[0], 3, 4) > 0, "1 and 5 threads are bitwise identical%s%s",
-       words != NULL ? ": " : "", words != NULL ? words : "");
+    ok(words == NULL && differ == 0 && adapting_count(&job[0], 3, 4) > 0,
+       "runs with 1 and 5 threads are bitwise identical%s%s", words != NULL ? ": " : "", words != NULL ? words : "");
     adapting_fini(&job[0]);
     adapting_fini(&job[1]);
 }
@@ -438,8 +439,8 @@ static void test_adapt_refused(void)
         job.odd[0] = cases[i].odd[0];
         job.odd[1] = cases[i].odd[1];
         words = adapting_run(&job, 3, &rc);
-        ok(rc == cases[i].code && words != NULL && strstr(words, cases[i].said) != NULL, "all ranks say: %s",
-           words != NULL ? words : "nothing");
+        ok(rc == cases[i].code && words != NULL && strstr(words, cases[i].said) != NULL,
+           "all ranks report the same error: %s", words != NULL ? words : "nothing");
         adapting_fini(&job);
     }
 }
@@ -464,7 +465,7 @@ static void test_later(void)
     if (words == NULL) words = adapting_run(&job, 3, &rc);
     if (words == NULL) words = adapting_check(&job, 3, &bytes);
     ok(words == NULL && few > 0 && adapting_count(&job, 3, 8) > 0 && adapting_count(&job, 3, 2) == 0,
-       "a limit that cannot be met any more is as near as 8 bits come%s%s", words != NULL ? ": " : "",
+       "if a limit can no longer be kept, the result is as near to it as with 8 bits%s%s", words != NULL ? ": " : "",
        words != NULL ? words : "");
     adapting_fini(&job);
 }
@@ -493,7 +494,8 @@ static void test_starved(void)
             failed += job.has_failed;
         } while (words == NULL && job.has_failed && k < 1000);
     }
-    ok(words == NULL && failed > 30, "each of %d allocations may fail: all ranks say so, and decide again%s%s", failed,
+    ok(words == NULL && failed > 30,
+       "%d allocations fail in turn: all ranks report it, and the next assignment succeeds%s%s", failed,
        words != NULL ? ": " : "", words != NULL ? words : "");
     adapting_fini(&job);
 }
@@ -547,7 +549,7 @@ static void test_pace(int32_t n_ranks)
         odd += &pace[i] != slow && i / n_ranks != i % n_ranks && pace[i].theta > slow->theta / 2;
     ok(failed == 0 && left == NULL && odd == 0 && slow->theta > 0.8e-7 && slow->theta < 3e-7 &&
            slow->gamma > 0.8 * gamma && slow->gamma < 1.6 * gamma,
-       "%d ranks: the slow pair is found, with %.3g s for a message and %.3g for a byte%s%s", n_ranks, slow->gamma,
+       "on %d ranks the slow pair is found, with %.3g s for a message and %.3g s for a byte%s%s", n_ranks, slow->gamma,
        slow->theta, left != NULL ? ": " : "", left != NULL ? left : "");
 }
 

@@ -186,7 +186,9 @@ static void test_enumerated(void)
         ours = assign_objective(&p, lambda);
         worst = fmax(worst, ours / enumerate(&p, lambda, 0) - 1);
     }
-    ok(worst <= 0.01, "of 40 problems of 1 to 7 groups all are within 1 %% of the best of all choices: %.3g %%",
+    ok(worst <= 0.01,
+       "for 40 problems of 1 to 7 groups all assignments are within 1 %% of the best of all "
+       "choices: %.3g %%",
        100 * worst);
 }
 
@@ -198,7 +200,7 @@ static void test_solver(void)
     int            solved = 0;
 
     if (system("glpsol --version >/dev/null 2>&1") != 0) {
-        skip(1, "there is no glpsol (glpk-utils)");
+        skip(1, "the program glpsol (package glpk-utils) is not installed");
         return;
     }
     for (int turn = 0; turn < 12; turn++) {
@@ -214,7 +216,8 @@ static void test_solver(void)
         diag("%lld groups, %d channels, %d exchanges, lambda %.2f: %.5f, glpsol %.5f", (long long)p.assign.n_groups,
              p.assign.n_channels, p.assign.n_exchanges, lambda, assign_objective(&p, lambda), best);
     }
-    ok(solved >= 6 && worst <= 0.01, "%d problems are within 1 %% of what glpsol finds: %.3g %%", solved, 100 * worst);
+    ok(solved >= 6 && worst <= 0.01, "assignments for %d problems are within 1 %% of the optimum of glpsol: %.3g %%",
+       solved, 100 * worst);
 }
 
 static void test_budgets(void)
@@ -246,9 +249,9 @@ static void test_budgets(void)
             GRAFT_ERR_OPTION)
             words = "a loss that cannot be met is met";
     }
-    ok(words == NULL, "budgets of bytes and of loss are kept%s%s", words != NULL ? ": " : "",
+    ok(words == NULL, "budgets of bytes and of quantization error are kept%s%s", words != NULL ? ": " : "",
        words != NULL ? words : "");
-    ok(strstr(error.message, "with 8 bits") != NULL, "what cannot be met is reported: %s", error.message);
+    ok(strstr(error.message, "with 8 bits") != NULL, "a budget that cannot be kept is reported: %s", error.message);
 }
 
 /* Groups of equal elements have no quantization error, and small groups may have more bits in the same number of bytes.
@@ -278,7 +281,7 @@ static void test_nothing_to_save(void)
         gr_adaptive_assign_within_bytes(api->context, &p.assign, few + more, &error);
         worst = fmax(worst, terms_of(&p, 0).variance / alone - 1);
     }
-    ok(worst < 1e-12, "groups that lose nothing take nothing from the others: %g", worst);
+    ok(worst < 1e-12, "groups without quantization error take no bits from other groups: %g", worst);
 }
 
 /* The extreme widths, and problems that have no solution to look for. */
@@ -296,9 +299,10 @@ static void test_ends(void)
     gr_adaptive_assign_cost(api->context, &p.assign, &cost, &error);
     for (int i = 0; i < 30; i++) few += p.groups[i].bits == 2;
     ok(many == 30 && fabs(cost.seconds - terms_of(&p, 2).seconds) < 1e-12 && few >= 1,
-       "lambda of 1 takes 8 bits everywhere, lambda of 0 no second more than 2 bits");
+       "with lambda=1 all groups get 8 bits; with lambda=0 no time is spent beyond that of 2 bits");
     p.assign.n_groups = 0;
-    ok(gr_adaptive_assign_balance(api->context, &p.assign, 0.5, &error) == GRAFT_OK, "no groups are no problem");
+    ok(gr_adaptive_assign_balance(api->context, &p.assign, 0.5, &error) == GRAFT_OK,
+       "an assignment of no groups succeeds");
 }
 
 int main(void)

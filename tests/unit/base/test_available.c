@@ -33,7 +33,7 @@ static void available_check(const char *limit, const char *used, const char *sta
     available_put("memory.current", used);
     available_put("memory.stat", stat);
     found = gr_memory_container(folder);
-    ok(found == expected, "%s: %lld", name, (long long)found);
+    ok(found == expected, "available memory or processors, %s: %lld", name, (long long)found);
 }
 
 /* Make a folder of the tree of groups, or a file in it. The tree is removed at the end. */
@@ -64,13 +64,13 @@ static void test_quotas(void)
     char                     command[64];
 
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) available_group(groups[i], NULL, NULL);
-    ok(quota_of("0::/job/step\n") == INT64_MAX, "no quota");
+    ok(quota_of("0::/job/step\n") == INT64_MAX, "a control group without a quota of processors has no limit");
     available_group("job/step", "cpu.max", "max 100000\n");
-    ok(quota_of("0::/job/step\n") == INT64_MAX, "a quota of max");
+    ok(quota_of("0::/job/step\n") == INT64_MAX, "a control group with the quota \"max\" has no limit");
     available_group("job", "cpu.max", "350000 100000\n");
-    ok(quota_of("0::/job/step\n") == 4, "3.5 processors of the group around it are 4");
+    ok(quota_of("0::/job/step\n") == 4, "a quota of 3.5 processors in the parent group is rounded up to 4");
     available_group("job/step", "cpu.max", "20000 100000\n");
-    ok(quota_of("0::/job/step\n") == 1, "a fifth of a processor is one");
+    ok(quota_of("0::/job/step\n") == 1, "a quota of a fifth of a processor counts as one processor");
     ok(quota_of("0::/job\n") == 4 && quota_of("0::/other/group\n") == INT64_MAX && quota_of("0::/\n") == INT64_MAX,
        "each process has the quotas of its own groups");
     available_put("cpu.max", "600000 200000\n");
@@ -79,13 +79,15 @@ static void test_quotas(void)
     available_put("cpu.max", NULL);
     available_group("cpu,cpuacct/job/step", "cpu.cfs_quota_us", "-1\n");
     available_group("cpu,cpuacct/job/step", "cpu.cfs_period_us", "100000\n");
-    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == INT64_MAX, "version 1 without a quota");
+    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == INT64_MAX,
+       "in control groups of version 1 without a quota there is no limit");
     available_group("cpu,cpuacct/job", "cpu.cfs_quota_us", "200000\n");
     available_group("cpu,cpuacct/job", "cpu.cfs_period_us", "100000\n");
-    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == 2, "version 1 with one");
-    ok(quota_of("3:cpuset:/job/step\n") == INT64_MAX, "the quota of another controller");
+    ok(quota_of("4:memory:/job\n3:cpu,cpuacct:/job/step\n0::/\n") == 2,
+       "in control groups of version 1 a quota of the parent group is found");
+    ok(quota_of("3:cpuset:/job/step\n") == INT64_MAX, "the quota of another controller is not used");
     snprintf(command, sizeof command, "rm -r %s/*", folder);
-    ok(system(command) == 0, "the tree is removed");
+    ok(system(command) == 0, "the tree of control groups is removed");
 }
 
 int main(void)
@@ -95,7 +97,7 @@ int main(void)
     char              longer[2048] = "";
     int64_t           available;
 
-    if (!ok(mkdtemp(folder) != NULL, "there is a folder to write to")) return done();
+    if (!ok(mkdtemp(folder) != NULL, "a folder for the test is made")) return done();
     while (strlen(longer) < 1500) strcat(longer, "something_else 123456789\n");
     strcat(longer, "inactive_file 300\n");
     available_check("max\n", "1600\n", stat, INT64_MAX, "a container without a limit");
@@ -115,6 +117,7 @@ int main(void)
     test_quotas();
     rmdir(folder);
     available = gr_memory_available();
-    ok(available > 1000000 && available < INT64_MAX, "the machine has %.1f MB to give", (double)available * 1e-6);
+    ok(available > 1000000 && available < INT64_MAX, "the machine has %.1f MB of available memory",
+       (double)available * 1e-6);
     return done();
 }

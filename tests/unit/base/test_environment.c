@@ -210,8 +210,8 @@ static void test_secure(void)
     static const char name[] = "a set-user-ID program reads no variables";
     const int         code = geteuid() == 0 ? run_secure_copy() : CANNOT_RUN;
 
-    if (code == NOT_SECURE) skip(1, "this file system ignores set-user-ID");
-    else if (code == CANNOT_RUN) skip(1, "only root can try a set-user-ID program, where others can run it");
+    if (code == NOT_SECURE) skip(1, "this file system ignores the set-user-ID bit");
+    else if (code == CANNOT_RUN) skip(1, "only root can try a set-user-ID program that others can run");
     else ok(code == 0, "%s", name);
 }
 
@@ -229,11 +229,12 @@ int main(int argc, char **argv)
         folder_destroy(&folder);
         return code;
     }
-    ok_fault("variables, PATH and launchers are read", environment_fault(0, 1));
-    ok_fault("unless the host forbids it", environment_fault(GRAFT_HOST_NO_ENVIRONMENT, 0));
+    ok_fault("without the host flag that forbids it, variables, PATH and launchers are read", environment_fault(0, 1));
+    ok_fault("with the host flag that forbids it, variables, PATH and launchers are not read",
+             environment_fault(GRAFT_HOST_NO_ENVIRONMENT, 0));
     ok(environment_open(1u << 31) == NULL && error.code == GRAFT_ERR_UNSUPPORTED &&
            strstr(error.message, "0x80000000") != NULL,
-       "a flag that the library does not know is refused");
+       "a host flag that the library does not know is refused");
     test_secure();
     folder_destroy(&folder);
     return done();

@@ -196,7 +196,7 @@ int main(void)
         kept_run(&job, change_all, "options that it keeps cannot be set, and the others can");
         kept += job.kept;
     }
-    ok(kept > 60, "%d values were refused", kept);
+    ok(kept > 60, "%d illegal values of options were refused", kept);
     job.kind = SERIAL_TRAINER;
     kept_run(&job, set_the_same, "a value that means the same can be set");
     sample_dataset_fini(&set);

@@ -61,7 +61,7 @@ static void test_difference(const graft_api *api, struct difference *d)
     const char              *fault;
 
     if (!host_option_values(api, &d->option, d->values)) {
-        ok(0, "two values of option %s (%s %s) are found", d->option.key, d->option.type, d->option.range);
+        ok(0, "two legal values of option %s (%s %s) are found", d->option.key, d->option.type, d->option.range);
         return;
     }
     hosts_run(&hosts, RANKS, settings, create_with_difference, d);
@@ -88,7 +88,7 @@ int main(void)
         test_difference(api, &d);
         compared++;
     }
-    ok(compared > 30, "%d options must be the same on all ranks", compared);
+    ok(compared > 30, "%d options must have the same value on all ranks", compared);
     api->close(api->context);
     sample_dataset_fini(&set);
     return done();

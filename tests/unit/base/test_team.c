@@ -46,13 +46,18 @@ static void *ask_often(void *arg)
     const int64_t        limit = GR_OPERATIONS_OF_THREAD;
     const int            begin = count_tasks();
 
-    ok(members(context, 4, limit - 1) == 1 && count_tasks() == begin, "few operations start no thread");
-    ok(members(context, 4, limit) == 2 && count_tasks() == begin + 1, "a limit of them starts one");
-    ok(members(context, 4, 2 * limit + 5) == 3 && count_tasks() == begin + 2, "two limits start two");
-    ok(members(context, 4, limit) == 3 && count_tasks() == begin + 2, "a thread that is there takes part");
-    ok(members(context, 2, 9 * limit) == 2, "no more take part than are asked for");
+    ok(members(context, 4, limit - 1) == 1 && count_tasks() == begin,
+       "a call with fewer operations than the limit of one thread starts no thread");
+    ok(members(context, 4, limit) == 2 && count_tasks() == begin + 1,
+       "a call with as many operations as the limit starts one thread");
+    ok(members(context, 4, 2 * limit + 5) == 3 && count_tasks() == begin + 2,
+       "a call with twice as many operations as the limit starts a second thread");
+    ok(members(context, 4, limit) == 3 && count_tasks() == begin + 2,
+       "a later call also uses the threads that already exist");
+    ok(members(context, 2, 9 * limit) == 2, "a call uses no more threads than it asks for");
     ok(members(context, 4, INT64_MAX / 2) == 4 && members(context, 4, 0) == 1 && count_tasks() == begin + 3,
-       "nor than that for any number of operations, and none is ended by few");
+       "any number of operations uses at most the threads that are asked for, and a small call "
+       "ends no thread");
     return NULL;
 }
 
@@ -71,15 +76,16 @@ static void *ask_for_default(void *arg)
         if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
     omp_set_num_threads(3);
     ok(gr_context_threads(context, 0) == (CPU_COUNT(&all) < 3 ? CPU_COUNT(&all) : 3),
-       "by default no more than processors");
+       "by default a call uses no more threads than there are processors");
     context->processors_quota = 1;
-    ok(gr_context_threads(context, 0) == 1, "and than the quota of the container");
-    ok(gr_context_threads(context, 3) == 3, "which does not bound a number that is asked for");
+    ok(gr_context_threads(context, 0) == 1, "by default a call uses no more threads than the quota of the container");
+    ok(gr_context_threads(context, 3) == 3,
+       "the quota of the container does not limit a number of threads that is asked for");
     context->processors_quota = INT64_MAX;
     sched_setaffinity(0, sizeof one, &one);
-    ok(gr_context_threads(context, 0) == 1, "one thread on one processor");
+    ok(gr_context_threads(context, 0) == 1, "a thread that is bound to one processor uses one thread by default");
     setenv("OMP_NUM_THREADS", "3", 1);
-    ok(gr_context_threads(context, 0) == 3, "unless OMP_NUM_THREADS asks for more");
+    ok(gr_context_threads(context, 0) == 3, "OMP_NUM_THREADS overrides the number of processors");
     return NULL;
 }
 

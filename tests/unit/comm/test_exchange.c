@@ -288,9 +288,9 @@ static void test_alone(void)
 
     if (rc == GRAFT_OK) rc = gr_comm_create(context, NULL, 1, &comm, &error);
     if (rc == GRAFT_OK) rc = gr_comm_sum_f32(comm, &value, 1, &error);
-    ok(rc == GRAFT_OK && value == 2.5f && comm->n_ranks == 1, "one rank needs no transport");
+    ok(rc == GRAFT_OK && value == 2.5f && comm->n_ranks == 1, "a comm of one rank works without a transport");
     rc = gr_comm_agree(comm, gr_fail(&error, GRAFT_ERR_IO, "no disk"), &error);
-    ok(rc == GRAFT_ERR_IO && strcmp(error.message, "no disk") == 0, "and agrees with itself");
+    ok(rc == GRAFT_ERR_IO && strcmp(error.message, "no disk") == 0, "a comm of one rank agrees on its own error");
     gr_comm_destroy(comm);
     gr_context_destroy(context);
 }
@@ -332,7 +332,7 @@ static void test_share(void)
     ranks_init(&ranks, 3, 5, share, NULL);
     ranks_run(&ranks);
     fault = ranks_fini_well(&ranks);
-    ok(fault == NULL, "two objects share a comm, and none is made after a failure%s", fault != NULL ? fault : "");
+    ok(fault == NULL, "two objects share a comm, and no comm is made after a failure%s", fault != NULL ? fault : "");
 }
 
 /* Ranks are in different calls, or in the same call with different lengths. */
@@ -359,12 +359,13 @@ static void test_lost(int lengths, const char *words)
         same &= ranks.at[i].rc == GRAFT_ERR_PEER && strstr(ranks.at[i].error.message, words) != NULL &&
                 strcmp(ranks.at[i].error.message, ranks.at[0].error.message) == 0 &&
                 ranks.at[i].error.rank == ranks.at[0].error.rank;
-    ok(same, "ranks that lost each other say the same: %s", ranks.at[0].error.message);
+    ok(same, "after lost messages all ranks report the same error: %s", ranks.at[0].error.message);
     for (int i = 0; i < 3; i++) /* a rank that was notified while it made its communicator has none */
         if (ranks.at[i].comm != NULL && gr_comm_barrier(ranks.at[i].comm, &ranks.at[i].error) != GRAFT_ERR_PEER)
             same = 0;
     fault = ranks_fini(&ranks);
-    ok(same && fault == NULL, "and go on saying it, until all memory is given back%s", fault != NULL ? fault : "");
+    ok(same && fault == NULL, "after lost messages later calls report the error too, and all memory is freed%s",
+       fault != NULL ? fault : "");
 }
 
 /* An allocation fails on one rank while the communicator is made. All ranks must return an error. */
@@ -415,7 +416,8 @@ static void test_heartbeats(int32_t n_ranks, enum work work, const char *words)
         if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
     }
     fault = ranks_fini(&ranks);
-    ok(good && fault == NULL, "%d ranks, one works three times as long as others wait, and %s %s", n_ranks,
+    ok(good && fault == NULL, "on %d ranks, one works three times as long as the deadline of the others, and %s %s",
+       n_ranks,
        work == WORKS_ON        ? "says so"
        : work == FALLS_SILENT  ? "is silent: "
        : work == MISSES_A_RANK ? "another sleeps: "
@@ -451,7 +453,8 @@ static void test_late_wait(void)
         if (!good) diag("rank %d: %d in %.1f s: %s", i, r->rc, r->seconds, r->error.message);
     }
     fault = ranks_fini(&ranks);
-    ok(good && fault == NULL, "a silent rank is named, also by a rank that comes late: %s", ranks.at[0].error.message);
+    ok(good && fault == NULL, "a silent rank is named in the error, also on a rank that calls late: %s",
+       ranks.at[0].error.message);
 }
 
 static int32_t make_comm(struct rank *r)
@@ -483,7 +486,7 @@ static void test_exchange_memory(void)
         if (atomic_load(&ranks.fail_at) >= 0) break;
     }
     ok(failed > 10 && wrong == 0 && fault == NULL,
-       "each of %d allocations may fail on one rank: the others hear why %s", failed, fault != NULL ? fault : "");
+       "%d allocations fail in turn on one rank: the other ranks learn why %s", failed, fault != NULL ? fault : "");
 }
 
 /* A communicator is made and destroyed. For the next one a rank has no memory, while the others may still be in the
@@ -539,7 +542,7 @@ static void test_again(int32_t who)
         if (atomic_load(&ranks.fail_at) >= 0) break;
     }
     ok(failed > 5 && wrong == 0 && fault == NULL,
-       "%d allocations of rank %d for a second comm may fail, and a third is refused%s%s", failed, who,
+       "%d allocations of rank %d for a second comm fail in turn, and a third comm is refused%s%s", failed, who,
        fault != NULL ? ": " : "", fault != NULL ? fault : "");
 }
 

@@ -133,7 +133,7 @@ static void test_stopped_job(void)
     kill(child, SIGSTOP);
     usleep((useconds_t)(4e6 * RUN_TIMEOUT));
     kill(child, SIGCONT);
-    ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while goes on");
+    ok(waitpid(child, &status, 0) == child && status == 0, "a job that was stopped for a while continues");
 }
 
 enum { LENT = 100000 };
@@ -186,7 +186,7 @@ static void test_lent(void)
     ranks_run(&run.ranks);
     fault = ranks_fini(&run.ranks);
     ok(fault != NULL && strstr(fault, "bytes are left") != NULL && atomic_load(&run.ranks.live_bytes) >= LENT,
-       "what a library may still write to is kept: %s", fault != NULL ? fault : "");
+       "buffers to which a transport may still write are kept allocated: %s", fault != NULL ? fault : "");
 }
 
 int main(void)

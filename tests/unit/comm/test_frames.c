@@ -35,7 +35,7 @@ static void test_crc(void)
 
     for (int i = 0; i < BUFFER; i++) data[i] = (unsigned char)lcg_next(&state);
     ok(gr_crc(0, "123456789", 9) == 0xE3069283u && gr_crc_plain(0, "123456789", 9) == 0xE3069283u,
-       "the check value of CRC32C");
+       "the CRC32C of the standard text has its check value");
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const int      length = lengths[i], cut = length / 3;
         const uint32_t crc = crc_by_bits(data, (uint64_t)length);
@@ -46,14 +46,14 @@ static void test_crc(void)
         wrong += gr_crc_join(gr_crc(0, data, (uint64_t)cut), gr_crc(0, data + cut, (uint64_t)(length - cut)),
                              (uint64_t)(length - cut)) != crc;
     }
-    ok(wrong == 0, "of any length, in pieces, and joined: that of the definition (%u wrong)", wrong);
+    ok(wrong == 0, "CRCs of data of any length, in pieces and joined, equal the definition (%u wrong)", wrong);
     for (int from = 0; from < 16; from++) {
         for (int length = 0; length < 600; length++)
             wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
         for (int length = 24550; length < 24650; length++)
             wrong += gr_crc(7, data + from, (uint64_t)length) != gr_crc_plain(7, data + from, (uint64_t)length);
     }
-    ok(wrong == 0, "from any place, with instructions for it and without (%u wrong)", wrong);
+    ok(wrong == 0, "CRCs from any address are equal with and without the CRC instruction (%u wrong)", wrong);
 }
 
 static void test_frames(void)
@@ -75,7 +75,7 @@ static void test_frames(void)
     gr_comm_frame_seal(&frame, payload);
     ok(gr_comm_frame_check(&frame, &sent, &error) == GRAFT_OK &&
            gr_comm_frame_check_payload(&frame, payload, &error) == GRAFT_OK,
-       "a frame passes");
+       "a correct frame is accepted");
     for (size_t bit = 0; bit < 8 * sizeof frame; bit++) {
         struct gr_frame flipped;
 
@@ -85,24 +85,24 @@ static void test_frames(void)
         passed += gr_comm_frame_check(&flipped, &sent, &error) == GRAFT_OK &&
                   gr_comm_frame_check_payload(&flipped, payload, &error) == GRAFT_OK;
     }
-    ok(passed == 0, "with any bit flipped it does not (%d do)", passed);
+    ok(passed == 0, "a frame with any flipped bit is refused (%d are accepted)", passed);
     for (size_t bit = 0; bit < 8 * sizeof payload; bit++) {
         payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
         passed += gr_comm_frame_check_payload(&frame, payload, &error) == GRAFT_OK;
         payload[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
     ok(passed == 0 && strstr(error.message, "rank 3") != NULL && strstr(error.message, "CRC32C") != NULL,
-       "nor with any bit of what it carries: %s", error.message);
+       "a payload with any flipped bit is refused: %s", error.message);
     late.epoch = 16;
     gr_comm_frame_seal(&late, payload);
     ok(gr_comm_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "rank 3") != NULL &&
            strstr(error.message, "epoch 16, expected 17") != NULL,
-       "one of another epoch: %s", error.message);
+       "a frame of another epoch is refused: %s", error.message);
     late = sent;
     late.bytes = sizeof payload - 8;
     gr_comm_frame_seal(&late, payload);
     ok(gr_comm_frame_check(&late, &sent, &error) == GRAFT_ERR_FORMAT && strstr(error.message, "bytes 40, expected 48"),
-       "one that is cut: %s", error.message);
+       "a frame with fewer bytes is refused: %s", error.message);
 }
 
 #define TRY(expression)                                                                                                \
@@ -158,7 +158,7 @@ static void test_large_rows(int threads)
     ranks_init(&ranks, 4, 20, large_rows, &threads);
     ranks_run(&ranks);
     fault = ranks_fini_well(&ranks);
-    ok(fault == NULL, "rows of megabytes, sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
+    ok(fault == NULL, "rows of several megabytes are sealed by %d threads%s%s", threads, fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
 }
 
@@ -293,7 +293,7 @@ static void test_late_rows(void)
     }
     ranks_run(&ranks);
     fault = ranks_fini_well(&ranks);
-    ok(fault == NULL, "rows that are late are polled for, and waited for%s%s", fault != NULL ? ": " : "",
+    ok(fault == NULL, "rows that arrive late are polled for, and end() waits for them%s%s", fault != NULL ? ": " : "",
        fault != NULL ? fault : "");
 }
 

@@ -159,9 +159,10 @@ static void test_group_calls(int32_t n_ranks)
     static struct hosts      hosts;
 
     hosts_run(&hosts, n_ranks, none, group_body, NULL);
-    ok(hosts_fault(&hosts) == NULL, "%d ranks sum, gather, broadcast and agree, beside a graph: %s", n_ranks,
+    ok(hosts_fault(&hosts) == NULL, "%d ranks sum, gather, broadcast and agree while a graph communicates: %s", n_ranks,
        hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
-    ok(n_ranks < 3 || depends_on_order(n_ranks), "%d ranks: sums in another order would have other bits", n_ranks);
+    ok(n_ranks < 3 || depends_on_order(n_ranks), "%d ranks: sums in another order would not be bitwise identical",
+       n_ranks);
 }
 
 /* Rank 1 makes a mistake in a call of the others. */
@@ -216,8 +217,8 @@ static void test_group_mistake(enum mistake mistake, const char *what, int32_t s
         right &= strstr(hosts.at[p].error.message, words) != NULL;
         right &= strcmp(hosts.at[p].error.message, hosts.at[0].error.message) == 0;
     }
-    ok(right && hosts.error.code == 0, "a rank %s: %d %d %d, %s", what, hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc,
-       hosts.at[0].error.message);
+    ok(right && hosts.error.code == 0, "on a rank %s: the statuses are %d %d %d, %s", what, hosts.at[0].rc,
+       hosts.at[1].rc, hosts.at[2].rc, hosts.at[0].error.message);
 }
 
 static void test_group_mistakes(void)

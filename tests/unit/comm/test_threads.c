@@ -97,11 +97,12 @@ static void test_others(void)
     ranks[2].send(ranks[2].self, 0, TAG, &small, 1, &out, &error);
     ranks[0].receive(ranks[0].self, 2, TAG, &came, 1, &in, &error);
     ok(arrives(&ranks[2], out) && arrives(&ranks[0], in) && came == 7 && !atomic_load(&copied),
-       "while rank 1 copies a message to rank 0, one from rank 2 arrives");
+       "while rank 1 copies a message to rank 0, a message from rank 2 is received");
     atomic_store(&may_go_on, 1);
-    ok(arrives(&ranks[0], large), "and then that of rank 1");
+    ok(arrives(&ranks[0], large), "after its copy, the message of rank 1 is received");
     pthread_join(thread, NULL);
-    ok(memcmp(page, sent, BYTES) == 0 && !atomic_load(&waited_in_vain), "as it was sent");
+    ok(memcmp(page, sent, BYTES) == 0 && !atomic_load(&waited_in_vain),
+       "the message of rank 1 is received as it was sent");
 }
 
 static void test_cancel(void)
@@ -112,7 +113,7 @@ static void test_cancel(void)
     request = begin_copy(&thread);
     atomic_store(&may_go_on, 1);
     ok(ranks[0].cancel(ranks[0].self, request) == 1 && atomic_load(&copied) && memcmp(page, sent, BYTES) == 0,
-       "one that is given up while it is copied is copied first");
+       "a receive that is cancelled during the copy of its message waits for the end of the copy");
     pthread_join(thread, NULL);
 }
 

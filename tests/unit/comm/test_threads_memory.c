@@ -127,8 +127,8 @@ static void test_growth(const char *what, int32_t (*body)(struct host *host), in
     hosts_run(&hosts, RANKS, settings, body, &p);
     fault = hosts_fault(&hosts);
     if (!ok(fault == NULL && p.bytes[0] > 0 && p.bytes[1] <= p.bytes[0] + SLACK,
-            "%s: %lld bytes after %lld rounds, %lld after %lld", what, (long long)p.bytes[0], (long long)rounds / 10,
-            (long long)p.bytes[1], (long long)rounds))
+            "transport, %s: %lld bytes after %lld rounds, %lld bytes after %lld rounds", what, (long long)p.bytes[0],
+            (long long)rounds / 10, (long long)p.bytes[1], (long long)rounds))
         diag("%s", fault != NULL ? fault : "memory grows");
     sample_dataset_fini(&p.set);
 }

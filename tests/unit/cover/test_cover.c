@@ -207,17 +207,18 @@ static void test_modes(void)
     cover_init(&cover, &graph.view, GR_COVER_PRE);
     ok(cover.size == 2 && memcmp(cover.target_in, (uint8_t[]){ 1, 0, 1, 0 }, 4) == 0 &&
            fault_of_cover(&graph.view, &cover) == NULL,
-       "pre: all targets that have an edge, and no source");
+       "the cover \"pre\" has all targets with an edge, and no source");
     cover_fini(&cover);
     cover_init(&cover, &graph.view, GR_COVER_POST);
     ok(cover.size == 3 && memcmp(cover.source_in, (uint8_t[]){ 1, 1, 0, 0, 1 }, 5) == 0 &&
            fault_of_cover(&graph.view, &cover) == NULL,
-       "post: all sources that have an edge, and no target");
+       "the cover \"post\" has all sources with an edge, and no target");
     cover_fini(&cover);
     cover_init(&cover, &graph.view, GR_COVER_HYBRID);
     ok(cover.size == 2 && memcmp(cover.source_in, (uint8_t[]){ 0, 1, 0, 0, 0 }, 5) == 0 &&
            memcmp(cover.target_in, (uint8_t[]){ 0, 0, 1, 0 }, 4) == 0,
-       "hybrid: source 1 and target 2, which have an edge that goes by the source");
+       "the cover \"hybrid\" has source 1 and target 2; the edge between them is covered by the "
+       "source");
     cover_fini(&cover);
     bipartite_fini(&graph);
 }
@@ -239,11 +240,12 @@ static void test_small(void)
             bipartite_fini(&graph);
         }
     }
-    ok(right, "without edges, nothing is in the cover");
+    ok(right, "the cover of a graph without edges is empty");
     bipartite_add(&graph, 0, 0);
     bipartite_finish(&graph);
     cover_init(&cover, &graph.view, GR_COVER_HYBRID);
-    ok(cover.size == 1 && cover.source_in[0] == 1 && cover.target_in[0] == 0, "one edge goes by its source");
+    ok(cover.size == 1 && cover.source_in[0] == 1 && cover.target_in[0] == 0,
+       "a graph with one edge is covered by its source");
     cover_fini(&cover);
     bipartite_fini(&graph);
 }
@@ -275,7 +277,7 @@ static void test_shuffled(void)
         bipartite_fini(&graph);
         bipartite_fini(&shuffled);
     }
-    ok(equal, "%d graphs in another order and under other numbers: the same cover", graphs);
+    ok(equal, "%d graphs with edges and vertices in another order have the same cover", graphs);
 }
 
 /* Check the cover of a graph of known shape, and free the graph. */
@@ -287,7 +289,7 @@ static void check_shape(const char *name, struct bipartite *graph, int64_t expec
 
     ok(is_minimum(&graph->view, expected), "%s, %" PRId64 " edges: a minimum cover", name, graph->count);
     bipartite_shuffle(&shuffled, graph, &sample, &new_target, &new_source);
-    ok(is_minimum(&shuffled.view, expected), "%s shuffled: a minimum cover", name);
+    ok(is_minimum(&shuffled.view, expected), "%s shuffled: the cover is a minimum cover", name);
     free(new_target);
     free(new_source);
     bipartite_fini(&shuffled);
@@ -377,7 +379,7 @@ static void test_cover_memory(void)
         bounded = bounded && peak <= 4 * graph.count + 4 * nt + 12 * ns + (greedy > search ? greedy : search) + 2048;
         bipartite_fini(&graph);
     }
-    ok(bounded, "memory is within the formula of the header");
+    ok(bounded, "the memory of a cover is within the formula of the header");
 }
 
 static void test_cover_no_memory(void)
@@ -425,7 +427,7 @@ static void test_cover_threads(void)
         cover_fini(&together[i]);
         bipartite_fini(&graph[i]);
     }
-    ok(equal, "four threads, a cut each: the same covers");
+    ok(equal, "four threads that each make a cover get the same covers");
 }
 
 static void *cover_on_thread(void *arg)
@@ -453,7 +455,7 @@ static void test_stack(void)
     bipartite_shuffle(&shuffled, &graph, &sample, &new_target, &new_source);
     failed = pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, 256 << 10) != 0 ||
              pthread_create(&thread, &attributes, cover_on_thread, &shuffled) != 0 || pthread_join(thread, NULL) != 0;
-    ok(!failed && shuffled.count == 45000, "a board of 300 x 300 on a stack of 256 KiB");
+    ok(!failed && shuffled.count == 45000, "a board of 300 x 300 is covered on a stack of 256 KiB");
     pthread_attr_destroy(&attributes);
     free(new_target);
     free(new_source);
@@ -475,7 +477,7 @@ int main(void)
     test_cover_no_memory();
     test_cover_threads();
     test_stack();
-    ok(host.fault == NULL && host.live_blocks == 0 && host.log_lines == 0, "all memory comes home (%s)",
+    ok(host.fault == NULL && host.live_blocks == 0 && host.log_lines == 0, "all memory of covers is freed (%s)",
        host.fault != NULL ? host.fault : "nothing amiss");
     return done();
 }

@@ -179,7 +179,7 @@ static void check_feature_bytes(const struct job *typed, const struct job *plain
     if (n_ranks == 1 || strstr(typed->settings, "batch_size") == NULL) return;
     if (strstr(typed->settings, "order") != NULL || strstr(typed->settings, "normalize") != NULL) return;
     ok(typed->bytes[0] > 0 && typed->bytes[0] <= most && typed->bytes[1] == typed->bytes[0],
-       "%s: %lld bytes of features, afterwards %lld, at most %lld; floats have %lld", typed->settings,
+       "%s: features take %lld bytes, afterwards %lld, at most %lld; as floats they take %lld", typed->settings,
        (long long)typed->bytes[0], (long long)typed->bytes[1], (long long)most, (long long)plain->bytes[0]);
 }
 
@@ -214,8 +214,8 @@ static void test_types_of_slices(const struct sample_dataset *set, int n_ranks, 
         ok(fault == NULL && typed.loss[0] > 0 && memcmp(typed.loss, plain.loss, sizeof plain.loss) == 0 &&
                memcmp(typed.logits, plain.logits, sizeof plain.logits) == 0 &&
                memcmp(typed.saved, plain.saved, sizeof plain.saved) == 0,
-           "%s, %d rank%s, %s%s: the bits of floats", names[t], n_ranks, n_ranks > 1 ? "s" : "", settings,
-           updates ? ", update()" : "");
+           "%s, %d rank%s, %s%s: training is bitwise identical to that with floats", names[t], n_ranks,
+           n_ranks > 1 ? "s" : "", settings, updates ? ", update()" : "");
         check_feature_bytes(&typed, &plain, n_ranks);
     }
 }
@@ -373,10 +373,11 @@ static void test_faults(const struct sample_dataset *set)
         for (int p = 0; p < RANKS; p++)
             agreed = agreed && f.said[p].code == cases[i].code && f.said[p].rank == RANKS - 1 &&
                      strstr(f.said[p].message, cases[i].said) != NULL;
-        ok(fault == NULL && agreed, "fault %d of the last rank: %s", (int)i, fault != NULL ? fault : f.said[0].message);
+        ok(fault == NULL && agreed, "fault number %d on the last rank is refused: %s", (int)i,
+           fault != NULL ? fault : f.said[0].message);
         if (fault != NULL || cases[i].fault < FAULT_UPDATED_VALUE) continue;
         hosts_run(&hosts, RANKS, none, run_features, &plain);
-        ok(hosts_fault(&hosts) == NULL && f.loss == plain.loss[0], "after the refused update() nothing has changed");
+        ok(hosts_fault(&hosts) == NULL && f.loss == plain.loss[0], "after a refused update() the trainer is unchanged");
     }
 }
 
@@ -449,7 +450,9 @@ static void test_folder(const char *batch_size)
                        STRIDE * element);
         if (types[t] == GRAFT_U8) {
             rc = table->open(api->context, folder, &data, &error);
-            ok(rc == GRAFT_ERR_NOT_FOUND && strstr(error.message, "no feature_scale.npy") != NULL, "%s", error.message);
+            ok(rc == GRAFT_ERR_NOT_FOUND &&
+                   strstr(error.message, "a data set of 8-bit features without feature_scale.npy is refused") != NULL,
+               "%s", error.message);
             write_features(folder, "feature_scale.npy", "<f4", FEATURES, 0, scale, 4, 4);
             write_features(folder, "feature_zero.npy", "<f4", FEATURES, 0, zero, 4, 4);
         }
@@ -462,7 +465,7 @@ static void test_folder(const char *batch_size)
     ok(table->open(api->context, folder, &(graft_data *){ NULL }, &error) == GRAFT_ERR_FORMAT, "%s", error.message);
     api->close(api->context);
     snprintf(command, sizeof command, "rm -r %s", folder);
-    ok(system(command) == 0, "the folder is removed");
+    ok(system(command) == 0, "the folder of the test is removed");
 }
 
 /* -- slices of a folder ------------------------------------------------------------------------------------------- */
@@ -521,7 +524,7 @@ static void test_folder_slices(void)
     char                     folder[] = "/tmp/graft-feature-slices-XXXXXX", command[100];
 
     if (mkdtemp(folder) == NULL) {
-        ok(0, "a folder");
+        ok(0, "a folder for the test is made");
         return;
     }
     fill_types(GRAFT_F16, 3);
@@ -546,7 +549,7 @@ static void test_folder_slices(void)
               job.said[0].message);
     }
     snprintf(command, sizeof command, "rm -r %s", folder);
-    ok(system(command) == 0, "the folder is removed");
+    ok(system(command) == 0, "the folder of the test is removed");
 }
 
 int main(void)

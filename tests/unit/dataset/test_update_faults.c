@@ -331,7 +331,7 @@ static void test_update_memory(int32_t n_ranks, const char *more, uint32_t what,
     job.new = &d.new.dataset;
     faults_run(n_ranks, more, &job, strstr(more, "batch_size") != NULL ? batches_body : memory_body, &hosts);
     if (!ok(hosts_fault(&hosts) == NULL && job.failed > (n_ranks > 0 ? 1 : 0) && job.failed < MOST,
-            "%s, update of 0x%x on %d ranks: each of %lld allocations may fail", more, what, n_ranks,
+            "%s, update of 0x%x on %d ranks: each of %lld allocations fails in turn", more, what, n_ranks,
             (long long)job.failed))
         diag("%s", hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "too few");
     faults_data_fini(&d);
@@ -348,7 +348,7 @@ static void test_absent(void)
     faults_run(3, "halo.timeout=1", &job, absent_body, &hosts);
     for (int32_t i = 0; i < 2; i++)
         ok(hosts.at[i].rc == GRAFT_ERR_PEER && hosts.at[i].error.rank == 2 && hosts.at[i].seconds < 4.9,
-           "rank %d returns after %.1f s when another does not come: %s", i, hosts.at[i].seconds,
+           "rank %d returns after %.1f s if another rank does not call: %s", i, hosts.at[i].seconds,
            hosts.at[i].error.message);
     faults_data_fini(&d);
 }

@@ -258,8 +258,10 @@ static void test_same_bits(int32_t n_ranks, int count)
         if (words != NULL) diag("case %d, %s %s, slices %s", i, at[0], at[1], slices_name[job.way]);
         values_job_fini(&job);
     }
-    ok(words == NULL, "%d graphs over %d ranks: the bits of new graphs, plans and halos: %s", count, n_ranks,
-       words != NULL ? words : "same");
+    ok(words == NULL,
+       "new values of %d graphs over %d ranks give results bitwise identical to new graphs, "
+       "plans and halos: %s",
+       count, n_ranks, words != NULL ? words : "same");
 }
 
 /* Rank 1 makes a wrong call: one property of its values is changed. */
@@ -370,8 +372,8 @@ static void test_values_wrong(void)
         for (int32_t p = 0; p < 3; p++)
             right &= hosts.at[p].rc == wrong[i].code && strstr(hosts.at[p].error.message, wrong[i].words) != NULL &&
                      strcmp(hosts.at[p].error.message, hosts.at[0].error.message) == 0 && hosts.at[p].seconds < 4;
-        ok(right && hosts.error.code == 0, "%s: refused on all ranks, nothing has changed: %s", wrong[i].change,
-           hosts.at[0].error.message);
+        ok(right && hosts.error.code == 0, "%s: update_values() is refused on all ranks, and nothing has changed: %s",
+           wrong[i].change, hosts.at[0].error.message);
     }
     values_job_fini(&job);
 }
@@ -410,7 +412,8 @@ static void test_values_starved(void)
 
     values_job_init(&job, &sample, 60, GRAFT_F64, 3, 0);
     hosts_run(&hosts, 3, settings, values_starved_body, &job);
-    ok(hosts_fault(&hosts) == NULL, "each allocation fails once: ERR_NOMEM on all ranks, nothing has changed; %s: %s",
+    ok(hosts_fault(&hosts) == NULL,
+       "each allocation fails in turn: ERR_NOMEM on all ranks, and nothing has changed; %s: %s",
        hosts.at[1].error.message, hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
     values_job_fini(&job);
 }
@@ -468,12 +471,12 @@ static void test_values_others(void)
     set.graph.csr.values = values;
     set.graph.csr.value_type = GRAFT_F32;
     hosts_run(&hosts, 2, settings, trainer_body, &set.dataset);
-    ok(hosts_fault(&hosts) == NULL, "a trainer of the graph: ERR_STATE, until it is destroyed: %s",
+    ok(hosts_fault(&hosts) == NULL, "update_values() returns ERR_STATE as long as a trainer uses the graph: %s",
        hosts.at[0].error.message);
     hosts_run(&hosts, 2, settings, valueless_body, &set.dataset);
     ok(hosts.at[0].rc == GRAFT_ERR_STATE && hosts.at[1].rc == GRAFT_ERR_STATE &&
            strstr(hosts.at[1].error.message, "without values") != NULL,
-       "a graph without values has none to replace: %s", hosts.at[0].error.message);
+       "update_values() refuses a graph without values: %s", hosts.at[0].error.message);
     set.graph.csr.values = NULL;
     free(values);
     sample_dataset_fini(&set);

@@ -29,7 +29,7 @@ static void test_edge_shapes(graft_dtype dtype, graft_dtype index_type)
         edge_scene_fini(&scene);
     }
     for (int op = 0; op < OPS; op++)
-        ok(first[op] == NULL, "%s, %s, %s-bit columns: as expected", op_name[op],
+        ok(first[op] == NULL, "%s, %s, %s-bit columns: the result equals the oracle", op_name[op],
            dtype == GRAFT_F32 ? "float" : "double", index_type == GRAFT_I32 ? "32" : "64");
 }
 
@@ -76,7 +76,7 @@ static void test_edge_threads(const struct shape *shape, const char *what)
            "%s, %s: 1, 2, 3 and 5 threads give bitwise identical results", op_name[op], what);
         free(alone);
     }
-    ok(inputs_are_untouched(&s), "... and leave the operands alone");
+    ok(inputs_are_untouched(&s), "operators with several threads leave the operands unchanged");
     edge_scene_fini(&s);
 }
 
@@ -97,7 +97,7 @@ static void test_edge_order(int64_t rows)
     equal = run_op(&s, ADD, out, 3, NULL) == GRAFT_OK;
     for (int64_t at = 0; at < shape.m * s.width; at++)
         equal = equal && sum[at] == (float)oracle_element(out, at / s.width, at % s.width);
-    ok(equal, "index_add, %lld rows: each sum has the bits of additions in the order of i", (long long)rows);
+    ok(equal, "index_add, %lld rows: each sum is bitwise identical to additions in the order of i", (long long)rows);
     free(sum);
     edge_scene_fini(&s);
 }
@@ -119,8 +119,8 @@ static void test_in_place(graft_dtype dtype)
         equal = equal && run_op(&s, op, &place->view, 1, NULL) == GRAFT_OK;
         for (int64_t at = 0; at < s.entries * shape.heads; at++)
             equal = equal && oracle_element(out, at / 3, at % 3) == oracle_element(&place->view, at / 3, at % 3);
-        ok(equal && !block_is_untouched(&place->block), "%s, %s: in the place of %s bitwise identical", op_name[op],
-           name,
+        ok(equal && !block_is_untouched(&place->block),
+           "%s, %s: a result in the place of operand %s is bitwise identical", op_name[op], name,
            which == 0   ? "s"
            : which == 1 ? "p"
                         : "dp");
@@ -192,7 +192,7 @@ static void test_far_scores(graft_dtype dtype, int64_t heads, int64_t stride)
         fesetround(FE_TONEAREST);
         wrong += count_wrong_softmax(&score, &result);
     }
-    ok(rc == GRAFT_OK && wrong == 0, "%s, %lld heads: softmax of scores that are far from each other: %d wrong",
+    ok(rc == GRAFT_OK && wrong == 0, "%s, %lld heads: softmax of scores that differ widely: %d wrong",
        dtype == GRAFT_F32 ? "float" : "double", (long long)heads, wrong);
     mxm->matrix_destroy(matrix);
 }
@@ -220,13 +220,13 @@ static void test_special_scores(void)
     result.data = p;
     if (!ok(mxm->matrix_create(context, &csr, 0, &matrix, NULL) == GRAFT_OK &&
                 edge->softmax(context, matrix, &score, &result, 0, NULL) == GRAFT_OK,
-            "softmax of special scores"))
+            "softmax accepts special scores"))
         return;
     ok(fabs((double)(p[0] + p[1] + p[2]) - 1) < 1e-6 && fabs((double)p[1] - 1 / (1 + exp(-1) + exp(-2))) < 1e-6,
-       "large scores do not overflow");
-    ok(p[3] == 0 && p[4] == 0.5f && p[5] == 0.5f, "minus infinity gives 0");
-    ok(isnan(p[6]) && isnan(p[7]) && isnan(p[8]), "a NaN makes its row NaN");
-    ok(p[9] == 0.5f && p[10] == 0 && p[11] == 0.5f, "and no other");
+       "softmax of large scores does not overflow");
+    ok(p[3] == 0 && p[4] == 0.5f && p[5] == 0.5f, "softmax of minus infinity gives 0");
+    ok(isnan(p[6]) && isnan(p[7]) && isnan(p[8]), "a NaN among the scores of a row makes this row NaN");
+    ok(p[9] == 0.5f && p[10] == 0 && p[11] == 0.5f, "a NaN among the scores of a row changes no other row");
     mxm->matrix_destroy(matrix);
 }
 
@@ -240,13 +240,13 @@ static void test_edge_bytes(graft_dtype index_type)
     edge_scene_init(&s, &shape);
     before = mxm->matrix_bytes(s.matrix);
     run_op(&s, MXM, &s.out[MXM].view, 1, NULL);
-    ok(mxm->matrix_bytes(s.matrix) == before, "a product that is not transposed keeps nothing");
+    ok(mxm->matrix_bytes(s.matrix) == before, "a product that is not transposed allocates no memory of the matrix");
     run_op(&s, MXM_TRANSPOSED, &s.out[MXM_TRANSPOSED].view, 1, NULL);
     once = mxm->matrix_bytes(s.matrix);
     run_op(&s, SUM_TRANSPOSED, &s.out[SUM_TRANSPOSED].view, 1, NULL);
     ok(once - before == 8 * (shape.k + 1) + s.entries * (8 + (int64_t)sample_bytes(index_type)) &&
            mxm->matrix_bytes(s.matrix) == once,
-       "one that is keeps %lld bytes, once", (long long)(once - before));
+       "transposed products allocate %lld bytes of the matrix, only once", (long long)(once - before));
     edge_scene_fini(&s);
 }
 
@@ -272,10 +272,12 @@ static void edge_refuse(struct scene *s, enum op op, const char *words, const ch
     graft_error   error = GRAFT_INIT(graft_error);
     const int32_t rc = run_op(s, op, &s->out[op].view, 2, &error);
 
-    if (!ok(rc == GRAFT_ERR_ARG && mentions(error.message, words), "%s, %s: refused", op_name[op], what))
+    if (!ok(rc == GRAFT_ERR_ARG && mentions(error.message, words), "%s, %s: the operator refuses it", op_name[op],
+            what))
         diag("%d: %s; it should mention %s", rc, error.message, words);
     *s = good;
-    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[op].block), "... and nothing was touched");
+    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[op].block),
+       "a refused call leaves operands and output unchanged");
 }
 
 static void test_bad_index(struct scene *s)
@@ -397,10 +399,10 @@ static void test_bad_calls(struct scene *s)
 
     ok(edge->mxm(context, s->matrix, 2, e, &s->cols.view, out, 0, &error) == GRAFT_ERR_ARG &&
            mentions(error.message, "flags|0x2"),
-       "an unknown flag is refused");
+       "an unknown flag is refused by mxm()");
     ok(edge->mxm(NULL, s->matrix, 0, e, &s->cols.view, out, 0, &error) == GRAFT_ERR_ARG &&
            edge->gather_rows(NULL, &s->rows.view, &s->index, &s->out[GATHER].view, 0, &error) == GRAFT_ERR_ARG,
-       "no context is refused");
+       "a NULL context is refused by mxm() and gather_rows()");
     ok(edge->sddmm(context, s->matrix, NULL, e, e, 0, &error) == GRAFT_ERR_ARG && mentions(error.message, "x|null") &&
            edge->softmax(context, s->matrix, e, NULL, 0, &error) == GRAFT_ERR_ARG &&
            mentions(error.message, "p|null") &&
@@ -408,13 +410,14 @@ static void test_bad_calls(struct scene *s)
            mentions(error.message, "index|null") &&
            edge->index_matrix(context, &s->index, s->shape.m, NULL, &error) == GRAFT_ERR_ARG &&
            mentions(error.message, "matrix|null"),
-       "null operands are named");
+       "an error about a NULL operand names the operand");
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &other, &error) == GRAFT_OK, "another context opens")) return;
     ok(edge->softmax(other->context, s->matrix, e, e, 0, &error) == GRAFT_ERR_STATE &&
            mentions(error.message, "another context") && strcmp(error.where, GRAFT_EDGE_ID " softmax") == 0,
-       "a matrix of another context is refused");
+       "softmax() refuses a matrix of another context");
     other->close(other->context);
-    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[MXM].block), "and nothing was touched");
+    ok(inputs_are_untouched(s) && block_is_untouched(&s->out[MXM].block),
+       "refused calls leave operands and output unchanged");
 }
 
 static void test_bad_input(void)
@@ -428,7 +431,7 @@ static void test_bad_input(void)
     test_bad_edges(&s);
     test_bad_calls(&s);
     ok(try_op(&s, MXM_TRANSPOSED, INT32_MAX) == NULL,
-       "after all that, a good call runs, on as many threads as it likes");
+       "after all refused calls a correct call runs on as many threads as it asks for");
     edge_scene_fini(&s);
 }
 

@@ -181,9 +181,9 @@ static void test_loops(int64_t heads, graft_dtype index_type)
         }
         layer_fini(&generic);
     }
-    ok(words == NULL, "%d heads, %s-bit columns: all instruction sets are bitwise identical%s%s", (int)heads,
+    ok(words == NULL, "%d heads, %s-bit columns: loops of all instruction sets are bitwise identical%s%s", (int)heads,
        index_type == GRAFT_I32 ? "32" : "64", words != NULL ? ", but not in " : "", words != NULL ? words : "");
-    ok(drawn, "... and dropout is as drawn");
+    ok(drawn, "attention dropout has the factors that were drawn");
 }
 
 int main(void)

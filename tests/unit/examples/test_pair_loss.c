@@ -78,8 +78,10 @@ static void test_parts(const struct scene *s)
             wrong += entry(&s->split.graph, v, u) != (entry(&s->whole, v, u) && which == PART_TRAIN);
         }
     }
-    ok(wrong == 0 && one_way > 50 && held_out > 50, "each pair is in one part, and held out edges are not trained on");
-    ok(count_pairs(&s->split, PART_TEST) + count_pairs(&s->split, PART_VALIDATION) == held_out, "and no others are");
+    ok(wrong == 0 && one_way > 50 && held_out > 50,
+       "each pair is in one part of the split, and held-out edges are not used for training");
+    ok(count_pairs(&s->split, PART_TEST) + count_pairs(&s->split, PART_VALIDATION) == held_out,
+       "the pairs of test and validation are all held-out pairs");
 }
 
 static double softplus(double x)
@@ -124,13 +126,13 @@ static void test_loss(struct scene *s, int hadamard)
     int          downhill = 1;
 
     s->decoder = (struct decoder){ .hadamard = hadamard, .width = WIDTH, .negatives = NEGATIVES };
-    ok(decoder_create(&s->host, &s->split, &s->decoder) >= 0, "a decoder is made");
+    ok(decoder_create(&s->host, &s->split, &s->decoder) >= 0, "a decoder is created");
     for (int c = 0; c <= WIDTH && hadamard; c++) s->decoder.parameter[c] = 0.3f * (float)(c - 2);
     memcpy(parameter, s->decoder.parameter, sizeof parameter);
     for (int i = 0; i < N * WIDTH; i++) z[i] = (double)s->z[i];
     ok_or(decoder_step(&s->host, &s->decoder, &s->split, EPOCH, s->z, s->gradient, &loss) >= 0, s->host.error.message,
-          "a step");
-    ok(fabs(loss - plain_loss(s, z, parameter)) < 1e-5, "%s: the loss is that of its definition",
+          "the decoder makes a step");
+    ok(fabs(loss - plain_loss(s, z, parameter)) < 1e-5, "%s: the loss equals its definition",
        hadamard ? "hadamard" : "dot");
     for (int i = 0; i < N * WIDTH; i++) {
         const double kept = z[i];
@@ -144,7 +146,8 @@ static void test_loss(struct scene *s, int hadamard)
         worst = fmax(worst, fabs(slope - (double)s->gradient[i]));
         largest = fmax(largest, fabs(slope));
     }
-    ok(worst < 1e-4 * largest, "and so is its gradient: differs by %.1e of %.1e", worst, largest);
+    ok(worst < 1e-4 * largest, "the gradient of the pair loss differs from finite differences by %.1e of %.1e", worst,
+       largest);
     for (int c = 0; c <= WIDTH; c++) {
         const float kept = parameter[c];
         double      slope;
@@ -156,7 +159,8 @@ static void test_loss(struct scene *s, int hadamard)
         parameter[c] = kept;
         downhill &= hadamard ? slope * (double)(s->decoder.parameter[c] - kept) < 0 : s->decoder.parameter[c] == kept;
     }
-    ok(downhill, hadamard ? "each parameter goes down the slope of the loss" : "and it has no parameters");
+    ok(downhill, hadamard ? "each parameter of the decoder changes in the direction of a smaller loss"
+                          : "a dot decoder changes no parameters");
 }
 
 static void test_pair_ranks(struct scene *s)
@@ -183,11 +187,13 @@ static void test_pair_ranks(struct scene *s)
             expected.hits_3 += (rank <= 3) / (double)count_pairs(&s->split, PART_TEST);
         }
     }
-    ok(rank_pairs(&s->host, &s->decoder, &s->split, PART_TEST, OTHERS, s->z, &found) >= 0, "ranks are measured");
+    ok(rank_pairs(&s->host, &s->decoder, &s->split, PART_TEST, OTHERS, s->z, &found) >= 0,
+       "pairs of the test part are ranked");
     ok(fabs(found.mrr - expected.mrr) < 1e-9 && fabs(found.hits_3 - expected.hits_3) < 1e-9,
-       "MRR is %.4f, expected %.4f; hits@3 %.4f, expected %.4f", found.mrr, expected.mrr, found.hits_3,
+       "ranked pairs: MRR is %.4f, expected %.4f; hits@3 is %.4f, expected %.4f", found.mrr, expected.mrr, found.hits_3,
        expected.hits_3);
-    ok(found.hits_1 > 0 && found.hits_1 < found.hits_3 && found.hits_3 < found.hits_10, "and hits grow with k");
+    ok(found.hits_1 > 0 && found.hits_1 < found.hits_3 && found.hits_3 < found.hits_10,
+       "hits@k of ranked pairs grows with k");
 }
 
 /* Hand the gradient to a trainer: a linear model Z = X W + b must make one step of plain gradient descent with rate 1,
@@ -259,7 +265,7 @@ int main(void)
     host->edge = graft_interface(host->api, GRAFT_EDGE_ID, GRAFT_HAS(graft_edge_api, mxm));
     host->mxm = graft_interface(host->api, GRAFT_MXM_ID, GRAFT_HAS(graft_mxm_api, matrix_destroy));
     make_pair_graph(&scene);
-    if (ok(split_create(host, &scene.whole, &scene.split) >= 0, "a graph is split")) {
+    if (ok(split_create(host, &scene.whole, &scene.split) >= 0, "the pairs of a graph are split")) {
         test_parts(&scene);
         for (int hadamard = 0; hadamard < 2; hadamard++) {
             test_loss(&scene, hadamard);

@@ -117,10 +117,10 @@ static void test_valid(const graft_csr *graph, int32_t n_ranks, enum slicing sli
     ranks_init(&ranks, n_ranks, 60, make_all, &s);
     ranks_run(&ranks);
     fault = ranks_fini_well(&ranks);
-    ok(fault == NULL, "%d ranks, %s: all parts are made%s%s", n_ranks, partition, fault != NULL ? ": " : "",
-       fault != NULL ? fault : "");
-    ok(fault == NULL, "%d ranks, %s: and valid%s%s", n_ranks, partition, fault != NULL ? ": " : "",
-       fault != NULL ? fault : "");
+    ok(fault == NULL, "%d ranks, %s: the parts of all ranks are made%s%s", n_ranks, partition,
+       fault != NULL ? ": " : "", fault != NULL ? fault : "");
+    ok(fault == NULL, "%d ranks, %s: the parts of all ranks are valid%s%s", n_ranks, partition,
+       fault != NULL ? ": " : "", fault != NULL ? fault : "");
 }
 
 /* A part of rank 1 of 3 with two rows, one edge inside of the part, and three edges to vertices of other ranks. */
@@ -156,7 +156,7 @@ static void small_init(struct small *s)
         struct small s;                                                                                                \
         small_init(&s);                                                                                                \
         s.change;                                                                                                      \
-        ok(!gr_csr_part_is_valid(&s.part, 3, 1), "not valid: %s", name);                                               \
+        ok(!gr_csr_part_is_valid(&s.part, 3, 1), "a part is recognised as invalid: %s", name);                         \
     } while (0)
 
 static void test_invalid(void)
@@ -165,7 +165,7 @@ static void test_invalid(void)
 
     small_init(&small);
     ok(gr_csr_part_is_valid(&small.part, 3, 1), "a small part is valid");
-    ok(!gr_csr_part_is_valid(&small.part, 3, 2), "not valid: a halo with vertices of this rank");
+    ok(!gr_csr_part_is_valid(&small.part, 3, 2), "a part whose halo has vertices of this rank is invalid");
     expect_invalid(local_ptr[0] = 1, "row pointers that do not begin with 0");
     expect_invalid(remote_ptr[1] = 4, "row pointers that fall");
     expect_invalid(local_col[0] = 2, "a local column out of range");
@@ -188,12 +188,12 @@ static void test_invalid_links(void)
     struct gr_links links = { .send_start = start, .place = place };
 
     ok(gr_halo_links_are_valid(&links, 3, 1), "small send lists are valid");
-    ok(!gr_halo_links_are_valid(&links, 3, 0), "not valid: rows for this rank");
+    ok(!gr_halo_links_are_valid(&links, 3, 0), "send lists with rows for this rank are invalid");
     place[1] = 4;
-    ok(!gr_halo_links_are_valid(&links, 3, 1), "not valid: a row that is sent twice to one rank");
+    ok(!gr_halo_links_are_valid(&links, 3, 1), "send lists with a row that is sent twice to one rank are invalid");
     place[1] = 6;
     start[1] = 4;
-    ok(!gr_halo_links_are_valid(&links, 3, 1), "not valid: send lists whose starts fall");
+    ok(!gr_halo_links_are_valid(&links, 3, 1), "send lists whose starts decrease are invalid");
 }
 
 #define expect_invalid_csr(change, name)                                                                               \
@@ -203,7 +203,7 @@ static void test_invalid_links(void)
         graft_csr csr = { sizeof csr, GRAFT_I64, 0, 0, 3, 2, row_ptr, col_idx, NULL, NULL };                           \
         ok(gr_csr_is_valid(&csr), "a small matrix is valid");                                                          \
         change;                                                                                                        \
-        ok(!gr_csr_is_valid(&csr), "not valid: %s", name);                                                             \
+        ok(!gr_csr_is_valid(&csr), "a matrix is recognised as invalid: %s", name);                                     \
     } while (0)
 
 static void test_invalid_csr(void)
@@ -254,10 +254,11 @@ static void test_made(graft_context *context, const graft_csr *graph)
     int32_t       rc = gr_csr_transpose(context, graph, &turned, &error);
 
     if (rc == GRAFT_OK) rc = gr_csr_transpose(context, &turned.view, &sorted, &error);
-    ok(rc == GRAFT_OK && gr_csr_is_valid(&turned.view) && gr_csr_is_valid(&sorted.view), "transposes are valid");
+    ok(rc == GRAFT_OK && gr_csr_is_valid(&turned.view) && gr_csr_is_valid(&sorted.view),
+       "a transposed matrix is valid");
     rc = gr_csr_union(context, &turned.view, &sorted.view, gr_csr_union_entries(&turned.view, &sorted.view), &made,
                       &error);
-    ok(is_valid_once(context, rc, &made), "a union is valid");
+    ok(is_valid_once(context, rc, &made), "a union of matrices is valid");
     rc = gr_csr_add_self_loops(context, &sorted.view, &(struct gr_loop_value){ 0 }, &made, &error);
     ok(is_valid_once(context, rc, &made), "a matrix with self loops is valid");
     shuffle(order, graph->n_rows);

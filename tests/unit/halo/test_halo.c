@@ -328,8 +328,10 @@ static void test_halo_cases(int32_t n_ranks, int count)
         if (words != NULL) diag("%lld vertices, width %lld, dtype %d", (long long)n, (long long)width, job.dtype);
         halo_job_fini(&job);
     }
-    ok(words == NULL, "%d graphs over %d ranks: rows, sums in the order of ranks, matrix, progress: %s", count, n_ranks,
-       words != NULL ? words : "right");
+    ok(words == NULL,
+       "%d graphs over %d ranks: halos have the right rows, sums in the order of ranks, matrix "
+       "and progress: %s",
+       count, n_ranks, words != NULL ? words : "right");
 }
 
 /* Quantized rows must be near the exact ones, and with GRAFT_HALO_EXACT equal to them. */
@@ -343,16 +345,17 @@ static void test_halo_codec(void)
     halo_job_init(&job, &sample, 3, 203, 24, GRAFT_F32);
     job.bound = 2.0 / 255;
     hosts_run(&hosts, 3, settings, test_halo_body, &job);
-    ok(hosts_fault(&hosts) == NULL, "rows of 8 bits are near the right ones");
+    ok(hosts_fault(&hosts) == NULL, "halo rows with 8 bits are near the right rows");
     job.bound = 1e-4;
     job.begun = 0;
     hosts_run(&hosts, 3, settings, test_halo_body, &job);
-    ok(hosts_fault(&hosts) != NULL, "and no nearer than that");
+    ok(hosts_fault(&hosts) != NULL, "halo rows with 8 bits have a quantization error");
     job.bound = 0;
     job.begun = 0;
     job.flags = GRAFT_HALO_EXACT;
     hosts_run(&hosts, 3, settings, test_halo_body, &job);
-    ok(hosts_fault(&hosts) == NULL, "with GRAFT_HALO_EXACT they are the right ones: %s", hosts.at[0].error.message);
+    ok(hosts_fault(&hosts) == NULL, "halo rows with GRAFT_HALO_EXACT are the right rows: %s",
+       hosts.at[0].error.message);
     halo_job_fini(&job);
 }
 
@@ -411,8 +414,9 @@ static void test_halo_mistakes(void)
         hosts_run(&hosts, 3, settings, wrong_body, &job);
         for (int32_t p = 0; p < 3; p++)
             right &= hosts.at[p].rc == (leaves && p == 1 ? GRAFT_OK : GRAFT_ERR_PEER) && hosts.at[p].seconds < 15;
-        ok(right && hosts.error.code == 0, "one rank alone (%s): all others return ERR_PEER in time: %d %d %d, %s",
-           job.change, hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, hosts.at[0].error.message);
+        ok(right && hosts.error.code == 0,
+           "if one rank makes the call alone (%s), all others return ERR_PEER in time: %d %d %d, %s", job.change,
+           hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, hosts.at[0].error.message);
     }
     halo_job_fini(&job);
 }
@@ -455,8 +459,9 @@ static void test_halo_memory(void)
         failed++;
     }
     ok(right && failed > 5 && failed < 200 && hosts.at[1].rc == GRAFT_OK && hosts.error.code == 0,
-       "create() without memory on one rank, %d allocations: all agree, and nothing is left: %d, %s", failed,
-       hosts.at[1].rc, hosts.error.code != 0 ? hosts.error.message : hosts.at[1].error.message);
+       "create() of a halo without memory on one rank, %d allocations: all ranks agree, and no "
+       "memory is left: %d, %s",
+       failed, hosts.at[1].rc, hosts.error.code != 0 ? hosts.error.message : hosts.at[1].error.message);
     halo_job_fini(&job);
 }
 

@@ -539,7 +539,9 @@ static int refuse_in_processes(void)
                        NULL);
     if (hosts_fault(&hosts) != NULL) diag("%s: %s", now->name, hosts_fault(&hosts));
     if (hosts.at[0].rank > 0) return hosts_fault(&hosts) != NULL;
-    ok(hosts_fault(&hosts) == NULL, "processes: a pass that one rank refuses is refused on all, and the next is right");
+    ok(hosts_fault(&hosts) == NULL,
+       "ranks that are processes: a pass that one rank refuses is refused on all, and the next "
+       "pass is right");
     return done();
 }
 

@@ -25,19 +25,24 @@ static void check_sample(int sparse)
     out = opened(folder.path);
     if (!ok(out != NULL, "a folder with %s features opens", sparse ? "sparse" : "dense")) return;
     set = data->view(out);
-    ok(set->n_vertices == 4 && set->n_features == 3 && set->n_classes == 3, "4 vertices, 3 features, 3 classes");
-    ok(strcmp(graph_text(set->graph), "4: 0<1 0<3 1<0 3<0 3<2") == 0, "destinations gather from sources, in order");
-    ok(set->graph->index_type == GRAFT_I32 && set->graph->values == NULL && set->graph->n_cols == 4, "no values");
-    ok(memcmp(set->labels, labels, sizeof labels) == 0 && set->targets == NULL, "labels");
-    ok(memcmp(set->split, "\1\2\0\3", 4) == 0, "split");
+    ok(set->n_vertices == 4 && set->n_features == 3 && set->n_classes == 3,
+       "the data set has 4 vertices, 3 features and 3 classes");
+    ok(strcmp(graph_text(set->graph), "4: 0<1 0<3 1<0 3<0 3<2") == 0,
+       "destinations gather from sources, in ascending order");
+    ok(set->graph->index_type == GRAFT_I32 && set->graph->values == NULL && set->graph->n_cols == 4,
+       "a graph of edges.npy has no values");
+    ok(memcmp(set->labels, labels, sizeof labels) == 0 && set->targets == NULL, "the labels are those of the file");
+    ok(memcmp(set->split, "\1\2\0\3", 4) == 0, "the split is that of the file");
     if (sparse) {
         const graft_csr *csr = set->sparse_features;
-        ok(set->features == NULL && csr->n_rows == 4 && csr->n_cols == 3 && csr->value_type == GRAFT_F32, "form");
-        ok(strcmp(graph_text(csr), "4: 0<0=1 0<2=0.5 2<0=-2 3<1=4") == 0, "sparse features");
+        ok(set->features == NULL && csr->n_rows == 4 && csr->n_cols == 3 && csr->value_type == GRAFT_F32,
+           "the features have the expected form");
+        ok(strcmp(graph_text(csr), "4: 0<0=1 0<2=0.5 2<0=-2 3<1=4") == 0, "the sparse features are those of the files");
     } else {
         const graft_dense *dense = set->features;
-        ok(set->sparse_features == NULL && dense->n_rows == 4 && dense->n_cols == 3 && dense->stride == 3, "form");
-        ok(memcmp(dense->data, features, sizeof features) == 0, "dense features");
+        ok(set->sparse_features == NULL && dense->n_rows == 4 && dense->n_cols == 3 && dense->stride == 3,
+           "the features have the expected form");
+        ok(memcmp(dense->data, features, sizeof features) == 0, "the dense features are those of the file");
     }
     data->close(out);
 }
@@ -71,18 +76,18 @@ static void check_variants(void)
     folder_clear(&folder);
     write_npy(&folder, "edges.npy", "<i8", "(2, 4)", wide, sizeof wide);
     reads_as("edges of 64 bits, one three times, no other file", folder.path, "6: 0<5 5<0");
-    ok(strstr(last_log, "merged 2 duplicate edges") != NULL, "the log says so: %s", last_log);
+    ok(strstr(last_log, "merged 2 duplicate edges") != NULL, "the log reports merged edges: %s", last_log);
     write_npy(&folder, "edges.npy", "<i4", "(2, 0)", wide, 0);
     reads_as("a graph without edges and vertices", folder.path, "0:");
     write_npy(&folder, "labels.npy", "|u1", "(2, 3)", targets, sizeof targets);
     out = opened(folder.path);
-    if (ok(out != NULL, "several classes at once are read")) {
+    if (ok(out != NULL, "a data set in which a vertex has several classes is read")) {
         const graft_dataset *set = data->view(out);
         ok(set->n_vertices == 2 && set->n_classes == 3 && set->labels == NULL &&
                memcmp(set->targets, targets, sizeof targets) == 0,
-           "targets");
+           "the targets are those of the file");
         ok(set->features == NULL && set->sparse_features == NULL && set->split == NULL && set->n_features == 0,
-           "what is not there is NULL");
+           "arrays without a file are NULL");
     }
     data->close(out);
 }
@@ -105,7 +110,7 @@ static void check_float_targets(void)
             ok(y != NULL && y->dtype == GRAFT_F32 && y->n_rows == 4 && y->n_cols == columns && y->stride == columns &&
                    memcmp(y->data, values, (size_t)columns * 16) == 0 && set->n_classes == columns &&
                    set->labels == NULL && set->targets == NULL,
-               "as they are, NaN included");
+               "float targets are unchanged, including NaN");
         }
         data->close(out);
     }
@@ -135,9 +140,9 @@ static void data_check_random(void)
     folder_clear(&folder);
     write_npy(&folder, "split.npy", "|u1", "(80,)", split, sizeof split);
     write_npy(&folder, "edges.npy", "<i4", "(2, 6000)", narrow, sizeof narrow);
-    ok(is_matrix(folder.path, expected, N), "%d random edges of 32 bits", EDGES);
+    ok(is_matrix(folder.path, expected, N), "%d random edges with 32-bit indices are read", EDGES);
     write_npy(&folder, "edges.npy", "<i8", "(2, 6000)", wide, sizeof wide);
-    ok(is_matrix(folder.path, expected, N), "%d random edges of 64 bits", EDGES);
+    ok(is_matrix(folder.path, expected, N), "%d random edges with 64-bit indices are read", EDGES);
 }
 
 /** Edge features must follow their edges. Most edges are repeated, and the features of the first one count. There are
@@ -163,7 +168,7 @@ static void check_edge_features(void)
     write_npy(&folder, "edges.npy", "<i4", "(2, 6000)", edges, sizeof edges);
     write_npy(&folder, "edge_features.npy", "<f4", "(6000, 70)", features, sizeof features);
     out = opened(folder.path);
-    if (ok(out != NULL, "features of edges are read")) {
+    if (ok(out != NULL, "a data set with edge features is read")) {
         const graft_dataset *set = data->view(out);
         const graft_dense   *y = set->edge_features;
         const int64_t        n = set->n_vertices;
@@ -174,7 +179,7 @@ static void check_edge_features(void)
                     wrong += ((const float *)y->data)[e * y->stride + j] !=
                              first[v * N + ((const int32_t *)set->graph->col_idx)[e]] + (float)j;
         ok(y != NULL && y->n_rows == set->graph->row_ptr[n] && y->n_cols == WIDTH && wrong == 0,
-           "each edge has the row of the first one in the file");
+           "each edge has the features of its first occurrence in the file");
     }
     data->close(out);
     features[5999][69] = INFINITY;
@@ -402,7 +407,8 @@ static void check_file_refusals(void)
     files_check(symlink("edges.npy", folder_path(&folder, "edges.npy")) == 0, "symlink");
     REFUSED("a link to itself", folder.path, GRAFT_ERR_IO, "edges.npy", "cannot be opened");
     data->open(context, folder.path, &out, &error);
-    ok(error.native_code == ELOOP && strcmp(error.where, "graft.data/1 open") == 0, "errno is in native_code");
+    ok(error.native_code == ELOOP && strcmp(error.where, "graft.data/1 open") == 0,
+       "native_code of a file error is errno");
     sample(0);
     files_check(remove(folder_path(&folder, "labels.npy")) == 0, "remove");
     files_check(symlink("elsewhere", folder_path(&folder, "labels.npy")) == 0, "symlink");
@@ -435,7 +441,7 @@ static void check_cut(void)
     }
     memory.cut_path = NULL;
     memory.act_at = -1;
-    ok(while_read > 0 && k < 100, "a file cut short while it is read is refused");
+    ok(while_read > 0 && k < 100, "a file that is truncated while it is read is refused");
 }
 
 static void check_all_truncations(void)
@@ -477,9 +483,9 @@ static void check_arguments(void)
     graft_data *out = NULL;
 
     REFUSED("a null path", NULL, GRAFT_ERR_ARG, "path");
-    ok(data->open(context, folder.path, NULL, NULL) == GRAFT_ERR_ARG, "a null result is refused");
-    ok(data->open(NULL, folder.path, &out, NULL) == GRAFT_ERR_ARG && out == NULL, "a null context is refused");
-    ok(data->view(NULL) == NULL, "the view of nothing is nothing");
+    ok(data->open(context, folder.path, NULL, NULL) == GRAFT_ERR_ARG, "open() refuses a NULL result");
+    ok(data->open(NULL, folder.path, &out, NULL) == GRAFT_ERR_ARG && out == NULL, "open() refuses a NULL context");
+    ok(data->view(NULL) == NULL, "view() of NULL is NULL");
     data->close(NULL);
 }
 
@@ -494,13 +500,14 @@ static void check_known(const char *path, const struct known *known)
     const graft_dataset *set = data->view(out);
     int64_t              split[4] = { 0 };
 
-    if (!ok(out != NULL, "%s opens", known->name)) return;
+    if (!ok(out != NULL, "data set %s is read", known->name)) return;
     for (int64_t i = 0; i < set->n_vertices; i++) split[set->split[i]]++;
-    ok(set->n_vertices == known->vertices && set->graph->row_ptr[set->n_vertices] == known->edges, "%s: graph",
-       known->name);
-    ok(set->n_features == known->features && set->n_classes == known->classes, "%s: widths", known->name);
-    ok(memcmp(split + 1, known->split + 1, sizeof split - sizeof *split) == 0 || known->split[1] == 0, "%s: split",
-       known->name);
+    ok(set->n_vertices == known->vertices && set->graph->row_ptr[set->n_vertices] == known->edges,
+       "%s: the graph is that of the oracle", known->name);
+    ok(set->n_features == known->features && set->n_classes == known->classes,
+       "%s: the numbers of features and classes are right", known->name);
+    ok(memcmp(split + 1, known->split + 1, sizeof split - sizeof *split) == 0 || known->split[1] == 0,
+       "%s: the split is right", known->name);
     data->close(out);
 }
 
@@ -523,7 +530,7 @@ static void check_real(void)
 
         snprintf(path, sizeof path, "%s/%s", base != NULL ? base : "", sets[i].name);
         if (base != NULL && access(path, F_OK) == 0) check_known(path, &sets[i]);
-        else skip(4, "%s: GRAFT_TEST_DATA names no folder that has it", sets[i].name);
+        else skip(4, "%s: variable GRAFT_TEST_DATA names no folder that has this data set", sets[i].name);
     }
 }
 

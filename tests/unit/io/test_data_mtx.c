@@ -40,7 +40,7 @@ static void check_mtx(void)
     }
     out = opened(folder.path);
     ok(out != NULL && data->view(out)->graph->value_type == GRAFT_F32 && data->view(out)->labels == NULL,
-       "values are float, and there is nothing but a graph");
+       "values of a Matrix Market file are float, and the data set has only a graph");
     data->close(out);
     if (setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL) {
         write_file(&folder, "graph.mtx", cases[3].text, strlen(cases[3].text));
@@ -74,7 +74,7 @@ static void data_mtx_check_random(void)
             if (is_symmetric && row != col) expected[col * N + row] += (float)(i % 9) + 0.25f;
         }
         write_file(&folder, "a.mtx", text, (size_t)used);
-        ok(is_matrix(folder_path(&folder, "a.mtx"), expected, N), "%d random entries, %s", ENTRIES,
+        ok(is_matrix(folder_path(&folder, "a.mtx"), expected, N), "%d random entries, %s, are read", ENTRIES,
            is_symmetric ? "symmetric" : "general");
     }
 }
@@ -118,8 +118,9 @@ static void check_order_of_sums(void)
                   ((const float *)graph->values)[at] != sum[row][col];
         at++;
     }
-    ok(graph != NULL && faults == 0 && at == graph->row_ptr[N], "%lld sums in the order of the file, %lld wrong",
-       (long long)at, (long long)faults);
+    ok(graph != NULL && faults == 0 && at == graph->row_ptr[N],
+       "sums of %lld repeated entries are added in the order of the file, %lld are wrong", (long long)at,
+       (long long)faults);
     data->close(out);
 }
 

@@ -37,7 +37,7 @@ static void check_disagreement(void)
     crew_aim(folder.path);
     crew[1].path = "/nowhere";
     ALL_REFUSE("one rank has no such folder", 3, GRAFT_ERR_NOT_FOUND, "rank 1: ", "/nowhere");
-    ok(crew[0].error.rank == 1 && crew[2].error.rank == 1, "error->rank is that rank");
+    ok(crew[0].error.rank == 1 && crew[2].error.rank == 1, "error->rank is the rank that failed");
     crew_aim(folder.path);
     crew[2].path = other.path;
     ALL_REFUSE("one has another file", 3, GRAFT_ERR_ARG, "split.npy", "on rank 2", "on rank 0");
@@ -150,8 +150,8 @@ static void check_memory_failures(void)
             if (fault == NULL && memory.live_bytes + crew_live() != live) fault = "memory leaked";
         }
         crew[who].memory.act_at = -1;
-        if (!ok(fault == NULL && rc == GRAFT_OK && k > 20, "each of %lld allocations of rank %d may fail", (long long)k,
-                who))
+        if (!ok(fault == NULL && rc == GRAFT_OK && k > 20, "each of %lld allocations of rank %d fails in turn",
+                (long long)k, who))
             diag("allocation %lld: %s", (long long)k, fault);
     }
 }
@@ -197,7 +197,7 @@ static void check_bytes(int n)
         const graft_dataset *set = crew[i].rc == GRAFT_OK ? crew[i].interface->view(crew[i].data) : NULL;
         int64_t              entries, bytes, promised;
 
-        if (!ok(set != NULL, "rank %d of %d reads it", i, n)) return;
+        if (!ok(set != NULL, "the data set is read on rank %d of %d", i, n)) return;
         entries = set->graph->row_ptr[set->n_slice];
         bytes = set->n_slice * (8 + 4 * set->n_features) + 4 * entries;
         /* Edges of other ranks were in memory too, but they are few. Contexts and transports need less than 100 kB. */
@@ -208,8 +208,9 @@ static void check_bytes(int n)
         if (crew[i].memory.most_bytes > peak) peak = crew[i].memory.most_bytes;
     }
     crew_close(n);
-    ok(over == 0, "%d ranks: no more memory than is said; at most %.1f MB", n, (double)peak / 1e6);
-    ok(most - least < most / 10, "slices have about the same bytes: %lld to %lld", (long long)least, (long long)most);
+    ok(over == 0, "%d ranks read slices within the memory of the formula; at most %.1f MB", n, (double)peak / 1e6);
+    ok(most - least < most / 10, "the slices of all ranks have about the same number of bytes: %lld to %lld",
+       (long long)least, (long long)most);
 }
 
 /** A graph whose arrays alone have 12.8 MB of columns and 1.6 MB of rows. */
@@ -220,7 +221,7 @@ static void data_slices_check_large(void)
     write_large(8);
     memory.most_bytes = 0;
     out = opened(folder.path);
-    ok(out != NULL, "a graph of 3.2 million edges is the same by ranks; alone it took %.1f MB",
+    ok(out != NULL, "ranks read the same graph of 3.2 million edges as one process, which needed %.1f MB",
        (double)memory.most_bytes / 1e6);
     data->close(out);
     check_bytes(2);
@@ -258,7 +259,7 @@ static void check_lines(void)
     folder_clear(&folder);
     write_file(&folder, "a.mtx", text, (size_t)used);
     out = opened(folder_path(&folder, "a.mtx"));
-    ok(out != NULL, "lines of many kinds are the same by ranks");
+    ok(out != NULL, "ranks read lines of many kinds in the same way as one process");
     data->close(out);
     used += snprintf(text + used, sizeof text - (size_t)used, "%% and\n1 1 1\n");
     write_file(&folder, "a.mtx", text, (size_t)used);
@@ -322,7 +323,7 @@ static void check_again(void)
     crew_aim(folder.path);
     crew_open(api, 3);
     crew_repeats = 1;
-    ok(out != NULL && crew_fault(data->view(out), 3) == NULL, "a transport serves again and again");
+    ok(out != NULL && crew_fault(data->view(out), 3) == NULL, "one transport serves several readings");
     crew_close(3);
     data->close(out);
 }
@@ -339,10 +340,10 @@ static void check_training(void)
     write_sample(&folder, 0);
     crew_aim(folder.path);
     crew_open(api, 2);
-    if (!ok(crew[1].rc == GRAFT_OK, "two ranks read a sample")) return;
+    if (!ok(crew[1].rc == GRAFT_OK, "two ranks read the sample")) return;
     rc = train->create(context, crew[1].interface->view(crew[1].data), &trainer, &error);
-    ok(rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "of 4 vertices") != NULL, "training refuses a slice: %s",
-       error.message);
+    ok(rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "of 4 vertices") != NULL,
+       "training in one process refuses a slice: %s", error.message);
     crew_close(2);
 }
 

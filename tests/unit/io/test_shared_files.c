@@ -166,7 +166,7 @@ static void test_shared(const char *who, int count)
     atomic_store(&shared->failed, 0);
     run_workers();
     if (!ok(atomic_load(&shared->failed) == 0,
-            "%d rounds of two threads and two processes%s: all write and read whole files", rounds, who))
+            "%d rounds of two threads and two processes%s: all write and read complete files", rounds, who))
         diag("%d failed; the first: %s", atomic_load(&shared->failed), shared->message);
 }
 
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     test_shared(" with four numbers", total);
     numbers = NONE;
     test_shared(" without random numbers", (total + 4) / 5);
-    ok(files_in(folder) == WORKERS + 3, "no temporary file is left");
+    ok(files_in(folder) == WORKERS + 3, "no temporary file is left in the folder");
     remove_folder(folder);
     sample_dataset_fini(&set);
     return done();

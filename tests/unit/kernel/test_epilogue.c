@@ -21,14 +21,16 @@ static void test_convert(void)
 
     ok(judge.mxm->convert(judge.context, &a, &b, &error) == GRAFT_OK &&
            judge.mxm->convert(judge.context, &b, &c, &error) == GRAFT_OK,
-       "float becomes bfloat16 and float again");
-    ok(to[0] == 0x3F80 && to[1] == 0x3F80 && to[2] == 0x3F82, "ties go to even: 1 + 1/256 down, 1 + 3/256 up");
-    ok(to[4] == 0x7F80 && to[5] == 0x8000 && to[6] == 0x7F80, "what is too large becomes infinite, -0 stays");
-    ok(isnan(back[7]) && back[0] == 1, "a NaN stays one");
-    ok(judge.mxm->convert(judge.context, &a, &a, &error) == GRAFT_ERR_ARG, "float to float is refused");
+       "convert() from float to bfloat16 and back succeeds");
+    ok(to[0] == 0x3F80 && to[1] == 0x3F80 && to[2] == 0x3F82,
+       "convert() rounds ties to even: 1 + 1/256 down, 1 + 3/256 up");
+    ok(to[4] == 0x7F80 && to[5] == 0x8000 && to[6] == 0x7F80,
+       "convert() gives infinity for numbers that are too large, and keeps -0");
+    ok(isnan(back[7]) && back[0] == 1, "convert() keeps a NaN");
+    ok(judge.mxm->convert(judge.context, &a, &a, &error) == GRAFT_ERR_ARG, "convert() refuses float to float");
     b.n_rows = 1;
     ok(judge.mxm->convert(judge.context, &a, &b, &error) == GRAFT_ERR_ARG && strstr(error.message, "2 x 4") != NULL,
-       "other shapes are refused: %s", error.message);
+       "convert() refuses matrices of different shapes: %s", error.message);
 }
 
 static void test_epilogue_refusals(void)
@@ -43,7 +45,7 @@ static void test_epilogue_refusals(void)
     ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG && strstr(error.message, "dropout"), "%s",
        error.message);
     s.epilogue.dropout = (double)NAN;
-    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG, "dropout that is not a number is refused");
+    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG, "a dropout probability that is NaN is refused");
     s.epilogue.dropout = 0;
     s.epilogue.flags = 64;
     ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG && strstr(error.message, "0x40"), "%s",
@@ -64,7 +66,8 @@ static void test_epilogue_refusals(void)
        error.message);
     s.args.epilogue = NULL;
     s.c.dtype = GRAFT_BF16;
-    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG, "C in bfloat16 is refused: %s", error.message);
+    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_ARG, "an output in bfloat16 is refused: %s",
+       error.message);
     judge_scene_fini(&s);
 }
 
@@ -76,15 +79,16 @@ static void test_verify(const char *wrong_kernel)
 
     judge_scene_init(&s, &sample, 17);
     s.args.epilogue = NULL;
-    ok(judge.api->load_module(judge.context, wrong_kernel, &error) == GRAFT_OK, "a kernel that is wrong loads");
+    ok(judge.api->load_module(judge.context, wrong_kernel, &error) == GRAFT_OK, "a wrong kernel is loaded");
     judge.api->set(judge.context, "mxm.kernel", "wrong", &error);
-    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_OK, "and is believed");
+    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_OK,
+       "without verification the results of a wrong kernel are accepted");
     judge.api->set(judge.context, "mxm.verify", "3", &error);
     ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_ERR_MODULE &&
            strstr(error.message, "but reference gives"),
-       "but not with mxm.verify: %s", error.message);
+       "with mxm.verify a wrong kernel is refused: %s", error.message);
     judge.api->set(judge.context, "mxm.kernel", "auto", &error);
-    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_OK, "which has nothing against the others");
+    ok(judge.mxm->run(judge.context, &s.args, &error) == GRAFT_OK, "mxm.verify accepts the other kernels");
     judge.api->set(judge.context, "mxm.verify", "0", &error);
     judge_scene_fini(&s);
 }
@@ -105,11 +109,11 @@ static void test_epilogue_order(const char *method)
     sample_csr_init(&a, &sample, N, N, GRAFT_I64, GRAFT_F32, 0);
     for (int i = 0; i < N * WIDTH; i++) x[i] = (float)sample_real(&sample, -1, 1);
     judge.mxm->matrix_create(judge.context, &a.csr, 0, &matrix, NULL);
-    if (!ok(judge.mxm->matrix_order(judge.context, matrix, method, order, NULL) == GRAFT_OK, "there is an order %s",
-            method))
+    if (!ok(judge.mxm->matrix_order(judge.context, matrix, method, order, NULL) == GRAFT_OK,
+            "an order by %s is computed", method))
         return;
     for (int i = 0; i < N; i++) right &= order[i] >= 0 && order[i] < N && seen[order[i]]++ == 0;
-    if (!ok(right, "%s names every vertex once", method)) return;
+    if (!ok(right, "the order by %s has every vertex once", method)) return;
     judge.mxm->matrix_permute(judge.context, matrix, order, &permuted, NULL);
     args.semiring = GRAFT_PLUS_TIMES;
     args.a = matrix;
@@ -122,7 +126,7 @@ static void test_epilogue_order(const char *method)
     args.a = permuted;
     judge.mxm->run(judge.context, &args, NULL);
     for (int i = 0; i < N; i++) right &= memcmp(placed_y + i * WIDTH, y + order[i] * WIDTH, WIDTH * sizeof *y) == 0;
-    ok(right, "a product in order %s has the bits of the same product out of it", method);
+    ok(right, "a product in the order by %s is bitwise identical to the product in the original order", method);
     judge.mxm->matrix_destroy(permuted);
     judge.mxm->matrix_destroy(matrix);
     sample_csr_fini(&a);
@@ -157,10 +161,10 @@ static void test_what_orders_are(void)
             if (distance > bandwidth) bandwidth = distance;
         }
     }
-    ok(bandwidth == 1, "rcm finds the path in a shuffled path: bandwidth %lld", (long long)bandwidth);
+    ok(bandwidth == 1, "order rcm restores a shuffled path: its bandwidth is %lld", (long long)bandwidth);
     judge.mxm->matrix_order(judge.context, matrix, "degree", order, NULL);
     ok(row_ptr[order[0] + 1] - row_ptr[order[0]] == 2 && row_ptr[order[N - 1] + 1] - row_ptr[order[N - 1]] == 1,
-       "degree puts the ends of the path last");
+       "order degree puts the ends of a path last");
     ok(judge.mxm->matrix_order(judge.context, matrix, "alphabet", order, &error) == GRAFT_ERR_OPTION, "%s",
        error.message);
     order[3] = order[4];

@@ -440,14 +440,14 @@ static void test_graphblas_spec_kernels(void)
 {
     candidates[n_candidates++] = (struct candidate){ .name = "oracle", .is_oracle = 1 };
     find_kernels();
-    ok(has_kernel("reference"), "the plain loops are there");
-    ok(has_kernel("graphblas"), "kernel graphblas can be used where the host has begun GraphBLAS");
+    ok(has_kernel("reference"), "the kernel with plain loops exists");
+    ok(has_kernel("graphblas"), "kernel graphblas can be used after the host has started GraphBLAS");
     test_type(GRAFT_F32);
     test_type(GRAFT_F64);
     for (int i = 0; i < n_candidates; i++) {
         if (candidates[i].is_oracle) continue;
-        ok(2 * candidates[i].by_itself >= candidates[i].runs, "%s did %d of its %d products itself", candidates[i].name,
-           candidates[i].by_itself, candidates[i].runs);
+        ok(2 * candidates[i].by_itself >= candidates[i].runs, "kernel %s computed %d of its %d products itself",
+           candidates[i].name, candidates[i].by_itself, candidates[i].runs);
     }
 }
 
@@ -516,10 +516,10 @@ int main(void)
     test_graphblas_spec_kernels();
     api->close(context);
     read_settings(&after);
-    ok(memcmp(&before, &after, sizeof before) == 0, "the host's settings of GraphBLAS are what they were");
+    ok(memcmp(&before, &after, sizeof before) == 0, "the host's settings of GraphBLAS are unchanged");
     ok(n_finalized == 0 && GrB_Matrix_new(&matrix, GrB_FP32, 3, 3) == GrB_SUCCESS &&
            GrB_Matrix_free(&matrix) == GrB_SUCCESS,
-       "GraphBLAS is still there when Graft has gone");
-    ok(GrB_finalize() == GrB_SUCCESS && n_finalized == 1, "and it is the host who ends it");
+       "GraphBLAS still works after the context was closed");
+    ok(GrB_finalize() == GrB_SUCCESS && n_finalized == 1, "the host ends GraphBLAS itself");
     return done();
 }

@@ -36,13 +36,14 @@ static void test_transpose(int64_t m, int64_t k, graft_dtype index_type, int wei
     sample_csr_fini(&product.a);
     sample_csr_transpose(&product.a, &original);
     matrix = judge_matrix(&original.csr);
-    ok(judge.mxm->matrix_transpose(judge.context, matrix, &transpose, NULL) == GRAFT_OK, "transpose of %lld x %lld",
-       (long long)m, (long long)k);
+    ok(judge.mxm->matrix_transpose(judge.context, matrix, &transpose, NULL) == GRAFT_OK,
+       "the transpose of a %lld x %lld matrix is right", (long long)m, (long long)k);
     judge.mxm->matrix_destroy(matrix);
     bytes = 8 * (k + 1) + original.row_ptr[m] * ((index_type == GRAFT_I32 ? 4 : 8) + (weighted ? 4 : 0));
     /* Blocks of memory have multiples of 64 bytes, and begin with 64 bytes of their own. */
     ok(judge.mxm->matrix_bytes(transpose) >= bytes && judge.mxm->matrix_bytes(transpose) <= bytes + 3 * 128,
-       "it holds %lld bytes, expected %lld", (long long)judge.mxm->matrix_bytes(transpose), (long long)bytes);
+       "the transpose takes %lld bytes, expected %lld", (long long)judge.mxm->matrix_bytes(transpose),
+       (long long)bytes);
     sample_csr_fini(&original);
     product.args.a = transpose;
     for (graft_semiring s = GRAFT_PLUS_TIMES; s <= GRAFT_MIN_SECOND; s++)
@@ -154,10 +155,10 @@ static void test_bad_entries(void)
     csr.values = infinite;
     refuse_csr(&csr, GRAFT_ERR_FORMAT, "row 0|not finite", "an infinite weight in row 0");
     ok(judge.mxm->matrix_create(judge.context, &csr, 1, &matrix, NULL) == GRAFT_OK,
-       "a host that vouches for its values is trusted");
+       "a matrix of a host that vouches for its values is not checked");
     judge.mxm->matrix_destroy(matrix);
     judge.mxm->matrix_destroy(NULL);
-    ok(judge.mxm->matrix_bytes(NULL) == 0, "no matrix has 0 bytes");
+    ok(judge.mxm->matrix_bytes(NULL) == 0, "matrix_bytes() of NULL is 0");
 }
 
 /* Good arguments. Each bad case changes one of them. */
@@ -173,7 +174,7 @@ static void refuse_product(struct product *p, int32_t expected, const char *word
     mxm_refused(rc, expected, &error, words, what);
     rc = judge.mxm->explain(judge.context, &p->args, text, sizeof text, NULL);
     ok(product_is_untouched(p) && rc == expected && strcmp(text, "as it was") == 0,
-       "... and nothing was touched; explain says the same");
+       "a refused product leaves all arrays unchanged, and explain() gives the same status");
     p->args = good;
 }
 
@@ -270,10 +271,10 @@ static void test_bad_arguments(struct product *p)
 
 static void test_bad_kernel(struct product *p)
 {
-    ok(choose_kernel("refrence"), "any name of a kernel can be set: it may be loaded later");
+    ok(choose_kernel("refrence"), "option mxm.kernel accepts any name, because the kernel may be loaded later");
     refuse_product(p, GRAFT_ERR_OPTION, "'refrence'|'reference'", "an unknown kernel, naming the near one");
     choose_kernel("auto");
-    ok(judge.mxm->run(judge.context, &p->args, NULL) == GRAFT_OK, "after all that, a good product runs");
+    ok(judge.mxm->run(judge.context, &p->args, NULL) == GRAFT_OK, "after all refused products a correct product runs");
 }
 
 static void test_bad_products(void)
@@ -302,14 +303,14 @@ static void test_mxm_explain(const char *kernel)
     choose_kernel(kernel);
     ok(judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL) == GRAFT_OK &&
            strstr(text, kernel) == text,
-       "explain names %s for a product to be run", kernel);
-    ok(product_is_untouched(&product), "and runs nothing");
+       "explain() names kernel %s for a product that has not run", kernel);
+    ok(product_is_untouched(&product), "explain() does not run the product");
     ok(judge.mxm->explain(judge.context, &product.args, cut, sizeof cut, NULL) == GRAFT_OK &&
            strncmp(cut, text, 7) == 0 && cut[7] == '\0',
-       "a text too long is cut");
+       "a text of explain() that is too long is truncated");
     ok(judge.mxm->run(judge.context, &product.args, NULL) == GRAFT_OK &&
            product_ran_by(judge.mxm, judge.context, kernel),
-       "explain names %s as the last one", kernel);
+       "explain() names kernel %s as the last one", kernel);
     judge_product_close(&product);
 }
 
@@ -329,12 +330,13 @@ static void test_fall(int winner)
     choose_kernel("graphblas");
     ok(judge.mxm->explain(judge.context, &product.args, text, sizeof text, NULL) == GRAFT_OK &&
            strstr(text, "graphblas") != text && strstr(text, "graphblas cannot: ") != NULL,
-       "a maximum with %s asked from graphblas would fall to another kernel", winner ? "winner" : "repeated columns");
+       "explain() says that a maximum with %s falls from graphblas to another kernel",
+       winner ? "winner" : "repeated columns");
     differs = product_try(&product, judge.mxm, judge.context, 2);
-    ok_or(differs == NULL, differs, "it does, and is right");
+    ok_or(differs == NULL, differs, "the other kernel computes the product correctly");
     judge.mxm->explain(judge.context, NULL, last, sizeof last, NULL);
     if (!ok(strncmp(last, text, strcspn(text, " ") + 1) == 0 && strstr(last, "graphblas cannot: ") != NULL,
-            "the same kernel ran, and explain says for whom"))
+            "the kernel that explain() has named ran, and explain() says which kernel it replaces"))
         diag("%s; it said: %s", last, text);
     judge_product_close(&product);
 }
@@ -360,7 +362,7 @@ static void test_mxm_kernels(int large, int argc, char **argv)
             skip(1, "kernel %s cannot be used: %s", entry.name, lack);
             continue;
         }
-        ok(choose_kernel(entry.name), "kernel %s can be chosen", entry.name);
+        ok(choose_kernel(entry.name), "option mxm.kernel accepts kernel %s", entry.name);
         (large ? judge_kernel_large : judge_kernel)(entry.name);
         if (!large) test_mxm_explain(entry.name);
         references += strcmp(entry.name, "reference") == 0;
@@ -368,7 +370,7 @@ static void test_mxm_kernels(int large, int argc, char **argv)
         test_fall(0);
         test_fall(1);
     }
-    if (is_listed("reference", argc, argv, 1 + large)) ok(references == 1, "the plain loops are there");
+    if (is_listed("reference", argc, argv, 1 + large)) ok(references == 1, "the kernel with plain loops exists");
 }
 
 int main(int argc, char **argv)

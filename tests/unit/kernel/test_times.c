@@ -72,7 +72,8 @@ static void check_account(const char *kernel, graft_mxm_args *args)
         if (i == 0) memcpy(first, times, sizeof first);
     }
     if (strcmp(kernel, "graphblas") == 0) {
-        ok(good && is_zero(times, THREADS * TIMES), "%s does not know, and leaves times alone", kernel);
+        ok(good && is_zero(times, THREADS * TIMES), "kernel %s does not measure times, and leaves the array unchanged",
+           kernel);
         return;
     }
     for (int i = 0; i < THREADS * TIMES; i += TIMES) {
@@ -81,11 +82,11 @@ static void check_account(const char *kernel, graft_mxm_args *args)
         good = good && lies_between(first + i, moment[0], moment[1]) && lies_between(times + i, moment[0], moment[3]);
         good = good && times[i] == first[i] && times[i + 1] > moment[2] && more > 0 && more <= moment[3] - moment[2];
     }
-    ok(good && times[THREADS * TIMES] == mark, "%s: both threads say when they worked, and the next product is added",
-       kernel);
+    ok(good && times[THREADS * TIMES] == mark,
+       "%s: times are measured for both threads, and those of the next product are added", kernel);
     if (strncmp(kernel, "simd", 4) == 0)
         ok(first[2] > 0 && first[5] > 0 && first[2] + first[5] < moment[1] - moment[0],
-           "%s: between the parts of its largest rows and their sum, threads wait", kernel);
+           "%s: threads wait between the parts of its largest rows and the sum of the parts", kernel);
 }
 
 /* Counts the calls of the poll function, and the threads that made them. */
@@ -114,7 +115,7 @@ static void check_polls(const char *kernel, graft_mxm_args *args)
     for (args->threads = 1; args->threads <= THREADS; args->threads++)
         good = good && mxm->run(api->context, args, &error) == GRAFT_OK;
     if (strcmp(kernel, "graphblas") != 0) good = good && polls.count > 3;
-    ok(good && polls.strangers == 0, "%s: %d polls, all by the thread that called", kernel, polls.count);
+    ok(good && polls.strangers == 0, "%s: %d calls of poll, all by the calling thread", kernel, polls.count);
     args->threads = threads;
     args->poll = NULL;
     args->poll_arg = NULL;
@@ -136,7 +137,8 @@ static void test_times_kernels(void)
 
     sample_csr_init_shape(&a, &sample, &shape);
     for (int64_t i = 0; i < (int64_t)INNER * WIDTH; i++) b[i / WIDTH][i % WIDTH] = (float)sample_exact(&sample, 8, 4);
-    if (!ok(mxm->matrix_create(api->context, &a.csr, 0, &matrix, &error) == GRAFT_OK, "a matrix with two hubs")) return;
+    if (!ok(mxm->matrix_create(api->context, &a.csr, 0, &matrix, &error) == GRAFT_OK, "a matrix with two hubs is made"))
+        return;
     args.semiring = GRAFT_PLUS_TIMES;
     args.threads = THREADS;
     args.a = matrix;
@@ -157,7 +159,7 @@ static void test_times_kernels(void)
         check_account(entry.name, &args);
         check_polls(entry.name, &args);
         if (strcmp(entry.name, "graphblas") != 0) /* this kernel may sum in any order */
-            ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same", entry.name);
+            ok(memcmp(c[0], c[1], sizeof c[0]) == 0, "%s: the product is the same with times", entry.name);
     }
     times_set("mxm.kernel", "auto");
     mxm->matrix_destroy(matrix);
@@ -246,14 +248,15 @@ static void times_check_spans(const struct sample_dataset *data, const char *mod
 {
     const char *sum = strcmp(model, "gat") == 0 ? "attention" : "aggregate", *fault;
 
-    if (!times_set("model", model) || !ok(train_on(data, "2"), "%s, %s: trains", model, name)) return;
+    if (!times_set("model", model) || !ok(train_on(data, "2"), "%s, %s: the model trains", model, name)) return;
     fault = fault_of_spans(THREADS, unknown);
-    ok(fault == NULL, "%s, %s: %lld spans, each share in its phase: %s", model, name, (long long)spans.count,
-       fault != NULL ? fault : "as it should be");
+    ok(fault == NULL, "%s, %s: the profile has %lld spans, and each thread's share lies in its phase: %s", model, name,
+       (long long)spans.count, fault != NULL ? fault : "as it should be");
     ok(shares("update", 2) > 3 && shares("rows", 2) > 1 &&
            (strcmp(model, "mlp") == 0 || strcmp(sum, unknown) == 0 || shares(sum, 2) > 2) && shares(unknown, 1) == 0,
-       "%s, %s: the second thread has its shares", model, name);
-    ok(shares("optimizer", 1) == 1 && shares("optimizer", 2) == 0, "%s, %s: one thread moves the weights", model, name);
+       "%s, %s: the second thread has shares in the profile", model, name);
+    ok(shares("optimizer", 1) == 1 && shares("optimizer", 2) == 0, "%s, %s: weights are updated by one thread", model,
+       name);
 }
 
 static void test_trainers(const struct sample_dataset *data)
@@ -306,8 +309,8 @@ static void test_many_layers(const struct sample_dataset *data)
     for (int i = 0; i < 3; i++) {
         const int trained = times_set("model", models[i]) && train_on(data, "2");
 
-        ok(trained && fault_of_spans(THREADS, "") == NULL, "%s of 64 layers: %lld spans, to the last", models[i],
-           (long long)spans.count);
+        ok(trained && fault_of_spans(THREADS, "") == NULL, "%s of 64 layers has a complete profile of %lld spans",
+           models[i], (long long)spans.count);
     }
 }
 
@@ -323,7 +326,7 @@ int main(void)
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     train = graft_interface(api, GRAFT_TRAIN_ID, sizeof *train);
     report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
-    if (!ok(mxm != NULL && train != NULL, "it has products and training")) return done();
+    if (!ok(mxm != NULL && train != NULL, "the library has interfaces for products and training")) return done();
     test_times_kernels();
     sample_dataset_init(&data, &sample, N, 60, 16, 0, 0);
     times_set("profile", "yes");

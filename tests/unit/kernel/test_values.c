@@ -67,7 +67,7 @@ static void test_borrowed(const char *kernel, graft_dtype dtype)
         all &= mxm->matrix_update_values(api->context, product.args.a, product.a.values, NULL, NULL) == GRAFT_OK;
     }
     values_report(kernel, dtype, "changed in place", &tally);
-    ok(all, "%s: updates", kernel);
+    ok(all, "kernel %s: all updates of values succeed", kernel);
     mxm->matrix_destroy(product.args.a);
     product_fini(&product);
 }
@@ -97,7 +97,7 @@ static void test_transposed(const char *kernel, graft_dtype dtype)
         all &= mxm->matrix_update_values(api->context, product.args.a, NULL, matrix, NULL) == GRAFT_OK;
     }
     values_report(kernel, dtype, "of the original of a transpose", &tally);
-    ok(all, "%s: updates of the transpose", kernel);
+    ok(all, "kernel %s: all updates of values of a transpose succeed", kernel);
     mxm->matrix_destroy(product.args.a);
     mxm->matrix_destroy(matrix);
     product_fini(&product);
@@ -111,11 +111,13 @@ static void test_no_library(void)
     const char        *lack;
 
     if (graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, NULL) < 0) return;
-    ok(api->set(api->context, "graphblas.path", "/absent", NULL) == GRAFT_OK, "a library that is not there");
+    ok(api->set(api->context, "graphblas.path", "/absent", NULL) == GRAFT_OK,
+       "option graphblas.path accepts the path of a missing library");
     for (int32_t i = 0; api->module_info(api->context, i, &info, NULL) == GRAFT_OK; i++) {
         if (strcmp(info.name, "graphblas") != 0) continue;
         lack = kernel_lack(api, i, &info);
-        ok(lack != NULL && strstr(lack, "/absent") != NULL, "kernel graphblas says so: %s", lack);
+        ok(lack != NULL && strstr(lack, "/absent") != NULL, "kernel graphblas reports that the library is missing: %s",
+           lack);
     }
     api->close(api->context);
 }

@@ -220,7 +220,7 @@ static void test_shape(enum mesh_shape shape)
     int           setting = 0;
 
     while (setting < SETTINGS && (fault = run_setting(&sample, shape, setting)) == NULL) setting++;
-    if (!ok(fault == NULL, "%s: edges are those of a sort of all pairs, in %d settings", mesh_shape_name[shape],
+    if (!ok(fault == NULL, "%s: edges equal those found by sorting all pairs, in %d settings", mesh_shape_name[shape],
             SETTINGS))
         diag("setting %d: %s", setting, fault);
 }
@@ -242,13 +242,14 @@ static void test_forgotten(void)
     args.owners = owners;
     ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_ERR_FORMAT && made == NULL &&
            strcmp(error.message, "row 1: its owner is 1, expected a rank, 0 to 0; is there a transport?") == 0,
-       "owners without a transport: %s", error.message);
+       "owners of another rank without a transport are refused: %s", error.message);
     args.owners = NULL;
     ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_ERR_ARG && made == NULL &&
            strncmp(error.message, "neither cells nor edges are given", 33) == 0,
-       "no cells: %s", error.message);
+       "a mesh without cells and edges is refused: %s", error.message);
     args.cell_nodes = owners;
-    ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_OK, "an array of no cells is one");
+    ok(meshes->create(api->context, NULL, &args, &made, &error) == GRAFT_OK,
+       "a mesh with an array of no cells is created");
     meshes->destroy(made);
 }
 
@@ -259,7 +260,7 @@ int main(void)
         return 2;
     }
     meshes = graft_interface(api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));
-    if (!ok(meshes != NULL, "the library has meshes")) return done();
+    if (!ok(meshes != NULL, "the library has the interface for meshes")) return done();
     for (enum mesh_shape shape = 0; shape < SHAPES; shape++) test_shape(shape);
     test_forgotten();
     api->close(api->context);

@@ -46,7 +46,8 @@ static void test_counts(void)
         const int32_t       rc = gr_mgn_shape_init(api->context, &cases[i].options, cases[i].nodes, cases[i].edges,
                                                    cases[i].out, &shape, &error);
 
-        ok(rc == GRAFT_OK && shape.n_weights == cases[i].count, "%lld weights", (long long)shape.n_weights);
+        ok(rc == GRAFT_OK && shape.n_weights == cases[i].count, "the network has %lld weights",
+           (long long)shape.n_weights);
         gr_mgn_shape_fini(api->context, &shape);
     }
 }
@@ -102,7 +103,8 @@ static void test_mgn_forward(graft_dtype dtype, const char *module, int step)
         worst = fmax(worst, far);
         mgn_scene_fini(&s);
     }
-    ok(worst < (dtype == GRAFT_F64 ? 1e-12 : 1e-5), "forward, %s, module %s: within %.1e of the oracle (form %d)",
+    ok(worst < (dtype == GRAFT_F64 ? 1e-12 : 1e-5),
+       "the forward pass, %s, module %s, is within %.1e of the oracle (form %d)",
        dtype == GRAFT_F64 ? "double" : "float", module, worst, worst_form);
 }
 
@@ -147,8 +149,8 @@ static void test_mgn_threads(graft_dtype dtype)
         memset(again, 1, bytes);
         same &= mgn_scene_forward(&s, threads, again, &error) == GRAFT_OK && memcmp(first, again, bytes) == 0;
     }
-    ok(same, "forward: bitwise identical with 1, 2 and 3 threads");
-    ok(atomic_load(&allocations) == before, "forward: allocates nothing");
+    ok(same, "the forward pass is bitwise identical with 1, 2 and 3 threads");
+    ok(atomic_load(&allocations) == before, "the forward pass allocates no memory");
     mgn_scene_fini(&s);
     free(first);
     free(again);
@@ -255,7 +257,7 @@ static void test_mgn_gradient(void)
         worst = fmax(worst, far);
         mgn_scene_fini(&s);
     }
-    ok(worst < 1e-6, "gradient, double: within %.1e of finite differences (form %d)", worst, worst_form);
+    ok(worst < 1e-6, "the gradient in double is within %.1e of finite differences (form %d)", worst, worst_form);
 }
 
 /* The gradient in float must be near that in double, and bitwise identical for any number of threads. */
@@ -283,7 +285,9 @@ static void test_gradient_bits(graft_dtype dtype)
                                 gradient, team, &error) == GRAFT_OK;
         same &= turn == 0 || memcmp(first, again, (size_t)n * sizeof *first) == 0;
     }
-    ok(same, "gradient, %s: bitwise identical with 1, 2 and 3 threads, and with products that are kept",
+    ok(same,
+       "the gradient, %s, is bitwise identical with 1, 2 and 3 threads, and with products that "
+       "are kept",
        dtype == GRAFT_F64 ? "double" : "float");
     mgn_scene_fini(&s);
     free(first);
@@ -332,7 +336,7 @@ static void test_mgn_allocations(void)
         mgn_scene_fini(&s);
         good &= atomic_load(&live_bytes) == before;
     }
-    ok(good && ended && failures > 20, "each of %d allocations fails, and nothing is left", failures);
+    ok(good && ended && failures > 20, "each of %d allocations fails in turn, and no memory is left", failures);
 }
 
 int main(int argc, char **argv)
@@ -367,6 +371,6 @@ int main(int argc, char **argv)
     test_gradient_bits(GRAFT_F64);
     test_mgn_allocations();
     api->close(api->context);
-    ok(atomic_load(&live_bytes) == 0, "all memory is given back");
+    ok(atomic_load(&live_bytes) == 0, "all memory of the network is freed");
     return done();
 }

@@ -259,8 +259,9 @@ static void test_partitions(graft_context *context, const struct oracle_mgn *wha
         }
         ok(worst.output < (is_wide ? 1e-12 : 1e-6) && worst.loss < (is_wide ? 1e-12 : 1e-6) &&
                worst.gradient < (is_wide ? 1e-10 : 1e-5) && !worst.copies_differ,
-           "%s, %s, %s: output within %.1e, loss %.1e, gradient %.1e of one rank; copies are%s bitwise identical", name,
-           w.kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", w.in_blocks ? "blocks" : "hash", worst.output,
+           "%s, %s, %s: output within %.1e, loss %.1e, gradient %.1e of one rank; copies of shared "
+           "nodes are%s bitwise identical",
+           name, w.kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", w.in_blocks ? "blocks" : "hash", worst.output,
            worst.loss, worst.gradient, worst.copies_differ ? " NOT" : "");
     }
     world_fini(&w);
@@ -283,17 +284,17 @@ static void test_mgn_codec(graft_context *context, graft_dtype dtype)
     w.exact = 1;
     d = run_world(&w, 4);
     for (int q = 0; q < 4; q++) raw += w.bytes_sent[q];
-    ok(d.output < 1e-6 && d.gradient < 1e-5, "codec q8, but exact: output within %.1e, gradient %.1e", d.output,
-       d.gradient);
+    ok(d.output < 1e-6 && d.gradient < 1e-5,
+       "codec q8 with exact passes: output within %.1e, gradient %.1e of one rank", d.output, d.gradient);
     w.exact = 0;
     d = run_world(&w, 4);
     for (int q = 0; q < 4; q++) coded += w.bytes_sent[q];
     ok(d.output > 0 && d.output < 0.05 && d.gradient < 0.2 && coded * 3 <= raw + raw / 8,
-       "codec q8: output within %.1e, gradient %.1e, %lld bytes for %lld", d.output, d.gradient, (long long)coded,
-       (long long)raw);
+       "codec q8: output within %.1e, gradient %.1e of one rank, %lld bytes instead of %lld", d.output, d.gradient,
+       (long long)coded, (long long)raw);
     w.kind = GRAFT_MESH_SHARED;
     d = run_world(&w, 4);
-    ok(d.output < 1e-6 && !d.copies_differ, "codec q8: sums of shared nodes are raw");
+    ok(d.output < 1e-6 && !d.copies_differ, "codec q8: sums of shared nodes are sent unquantized");
     world_fini(&w);
 }
 
@@ -397,7 +398,7 @@ static void test_module_fails(graft_context *context)
         good &= fault == NULL;
         if (atomic_exchange(&fails_after, -1) >= 0) break;
     }
-    ok(good && runs > 10, "a module fails in one of the products, in %d runs: all ranks return its error", runs);
+    ok(good && runs > 10, "a module fails in one of its products, in %d runs: all ranks return its error", runs);
     world_fini(&w);
 }
 
@@ -431,7 +432,7 @@ static void test_mgn_memory(graft_context *context, graft_mesh_kind kind)
         good &= fault == NULL;
     }
     ok(good && ended && failed > 10 && failed > runs * 3 / 4,
-       "%s: of %d allocations of a rank %d fail, and all ranks say so",
+       "%s: of %d allocations of a rank %d fail, and all ranks report it",
        kind == GRAFT_MESH_SHARED ? "shared nodes" : "ghosts", runs - 1, failed);
     world_fini(&w);
 }

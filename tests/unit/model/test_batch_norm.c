@@ -193,19 +193,22 @@ static void test_undone(void)
     ok(train->epoch(training.trainer, &epoch, &error) == GRAFT_ERR_NONFINITE, "a step diverges: %s", error.message);
     copy_running(training.trainer, &training.model, "", after);
     ok(count > 0 && memcmp(before, after, (size_t)count * sizeof *before) == 0,
-       "running statistics are those before it");
+       "after a step that diverged the running statistics are those before it");
     host_set_all(api, "lr=0.01");
-    ok(train->epoch(training.trainer, &epoch, &error) == GRAFT_OK, "the next step goes on");
+    ok(train->epoch(training.trainer, &epoch, &error) == GRAFT_OK, "the step after one that diverged succeeds");
     copy_running(training.trainer, &training.model, "", after);
-    ok(memcmp(before, after, (size_t)count * sizeof *before) != 0, "it moves them");
-    ok(models->apply(state, training.trainer, &error) == GRAFT_OK, "the state is given back");
+    ok(memcmp(before, after, (size_t)count * sizeof *before) != 0,
+       "a step that succeeds changes the running statistics");
+    ok(models->apply(state, training.trainer, &error) == GRAFT_OK, "a saved state is applied to the trainer");
     copy_running(training.trainer, &training.model, "", after);
-    ok(memcmp(before, after, (size_t)count * sizeof *before) == 0, "it has the running statistics");
+    ok(memcmp(before, after, (size_t)count * sizeof *before) == 0,
+       "after a saved state was applied the trainer has its running statistics");
     for (int32_t i = 0; train->state_item(training.trainer, i, &item, NULL) == GRAFT_OK; i++)
         if (strcmp(item.name, "layers.0.norm.variance") == 0) break;
     for (int j = 0; j < 64; j++) negative[j] = j == 1 ? -1.0f : 1.0f;
     item.data = negative;
-    ok(train->state_set(training.trainer, &item, &error) == GRAFT_ERR_FORMAT, "a negative variance: %s", error.message);
+    ok(train->state_set(training.trainer, &item, &error) == GRAFT_ERR_FORMAT,
+       "running statistics with a negative variance are refused: %s", error.message);
     host_set_all(api, "eval_every=0");
     models->destroy(state);
     training_fini(&training);
@@ -249,7 +252,7 @@ static void test_best_running(void)
     ok(find_running(training.trainer, "optimizer.v.", 0, "gain") != NULL &&
            find_running(training.trainer, "optimizer.v.", 0, "variance") == NULL &&
            find_running(training.trainer, "optimizer.m.", 0, "mean") == NULL,
-       "running statistics have no moments");
+       "the state has no moments of running statistics");
     host_set_all(api, "eval_every=0");
     training_fini(&training);
 }
@@ -284,7 +287,7 @@ static void test_batch_norm_threads(void)
         const int64_t count = run_threads(&set, i ? "threads=3" : "threads=2", found[1]);
 
         ok(count == 96 && memcmp(found[0], found[1], (size_t)count * sizeof **found) == 0,
-           "%d threads have the bits of one", 2 + i);
+           "training with %d threads is bitwise identical to one thread", 2 + i);
     }
     sample_dataset_fini(&set);
 }

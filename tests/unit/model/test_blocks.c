@@ -406,7 +406,7 @@ static void check_valid(struct bench *b, const char *name)
         refused &= b->made[l].row_ptr[wrong.n_dst] == 0 || !gr_model_block_is_valid(&wrong);
         b->made[l].col_idx[0] -= (int32_t)wrong.n_seen;
     }
-    ok(all && refused, "%s: all blocks are valid, and what is wrong with one is found", name);
+    ok(all && refused, "%s: all blocks are valid, and each fault in a block is found", name);
 }
 
 static void run_step(struct bench *b, struct training *training, const char *name)
@@ -419,15 +419,16 @@ static void run_step(struct bench *b, struct training *training, const char *nam
     oracle_model_forward(&training->model, 1, logits, NULL);
     expected = oracle_model_training_loss(&training->model, logits);
     rc = gr_run_step(&b->run, b->blocks, &loss, &error);
-    if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected), "%s: loss %.6f of %lld of %lld vertices",
-            name, loss, (long long)b->run.targets.n, (long long)training->model.n))
+    if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-5 * fabs(expected),
+            "%s: the loss is %.6f over %lld of %lld vertices", name, loss, (long long)b->run.targets.n,
+            (long long)training->model.n))
         diag("expected %.6f; %s", expected, error.message);
     if (!ok(distance_of_gradients(b, training) < 1e-4 && b->toy.begun == 0,
-            "%s: gradients, in %d sums and %d exchanges", name, b->toy.sums, b->toy.exchanges))
+            "%s: gradients equal the oracle, with %d sums and %d exchanges", name, b->toy.sums, b->toy.exchanges))
         diag("%g away", distance_of_gradients(b, training));
     if (b->model.config.hidden.norm == GR_NORM_BATCH)
-        ok(distance_of_batches(b, training) < 1e-5, "%s: statistics of blocks within %.1e", name,
-           distance_of_batches(b, training));
+        ok(distance_of_batches(b, training) < 1e-5, "%s: running statistics of blocks are within %.1e of the oracle",
+           name, distance_of_batches(b, training));
     free(logits);
 }
 

@@ -322,8 +322,9 @@ static void check_predictions(struct training *training, const double *logits, c
         gaps += found[v * stride + c] == -77 && found[v * stride + c + 1] == -77;
     }
     ok(training_distance(narrow, logits, n * c) < 1e-5 && gaps == (double)n,
-       "%s: logits within %.1e, gaps of rows as they were", name, training_distance(narrow, logits, n * c));
-    ok(right == (double)n, "%s: the label is the largest logit", name);
+       "%s: logits are within %.1e of the oracle, and gaps between rows are unchanged", name,
+       training_distance(narrow, logits, n * c));
+    ok(right == (double)n, "%s: the predicted class has the largest logit", name);
     free(found);
     free(labels);
     free(narrow);
@@ -342,13 +343,13 @@ static void check_outputs(struct training *training, const double *outputs, cons
     graft_error error = GRAFT_INIT(graft_error);
     int32_t     rc = training->train->predict(training->trainer, GRAFT_WEIGHTS_LAST, labels, &out, &error);
 
-    ok(rc == GRAFT_ERR_ARG && strstr(error.message, "labels") != NULL && found[0] == 0, "%s: labels are refused: %s",
-       name, error.message);
+    ok(rc == GRAFT_ERR_ARG && strstr(error.message, "labels") != NULL && found[0] == 0,
+       "%s: predict() refuses to return classes: %s", name, error.message);
     output_clear_rows(&out);
     rc = training->train->predict(training->trainer, GRAFT_WEIGHTS_LAST, NULL, &out, &error);
     for (int64_t at = 0; at < count; at++) wide[at] = (double)found[at];
-    ok(rc == GRAFT_OK && training_distance(wide, outputs, count) < 1e-5, "%s: outputs within %.1e", name,
-       training_distance(wide, outputs, count));
+    ok(rc == GRAFT_OK && training_distance(wide, outputs, count) < 1e-5, "%s: outputs are within %.1e of the oracle",
+       name, training_distance(wide, outputs, count));
     free(found);
     free(labels);
     free(wide);
@@ -373,7 +374,7 @@ static void test_regression_evaluation(enum oracle_kind kind, const char *loss, 
     training_init(&training, &what, 1);
     outputs = oracle_new(training.model.n * training.model.classes, sizeof *outputs);
     oracle_model_forward(&training.model, 0, outputs, NULL);
-    if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: opens", training_name(&what))) {
+    if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: the data set opens", training_name(&what))) {
         check_metrics(&training, outputs, training_name(&what));
         check_outputs(&training, outputs, training_name(&what));
     } else {
@@ -407,7 +408,7 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     training_init(&training, &what, 1);
     logits = oracle_new(training.model.n * training.model.classes, sizeof *logits);
     oracle_model_forward(&training.model, 0, logits, NULL);
-    if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: opens", training_name(&what))) {
+    if (ok(training_open(&training, api, &what, &error) == GRAFT_OK, "%s: the data set opens", training_name(&what))) {
         check_metrics(&training, logits, training_name(&what));
         check_predictions(&training, logits, training_name(&what));
     } else {
@@ -468,7 +469,7 @@ static void test_first_values(enum oracle_kind kind)
         }
         free(value);
     }
-    ok(good && fresh != NULL, "%s: weights begin as the contract says", training_name(&what));
+    ok(good && fresh != NULL, "%s: the initial weights have the distribution of the contract", training_name(&what));
     training_fini(&training);
 }
 

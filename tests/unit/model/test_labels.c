@@ -97,12 +97,13 @@ static void test_labels_draws(const struct sample_dataset *set, const char *sett
         stays += memcmp(before, t->setup.run.labels.taken, (size_t)rows) == 0;
         memcpy(before, t->setup.run.labels.taken, (size_t)rows);
     }
-    ok(wrong == 0 && far == 0 && stays == 0, "%s: in each epoch another set, by the definition, of about %.0f of %lld",
-       settings, mean, (long long)t->setup.run.targets.n_train);
+    ok(wrong == 0 && far == 0 && stays == 0,
+       "%s: each epoch draws another set of input labels, by the definition, about %.0f of %lld", settings, mean,
+       (long long)t->setup.run.targets.n_train);
     rc = train->evaluate(t, GRAFT_WEIGHTS_LAST, &metrics, &error);
     wrong = count_wrong(t, set, -1, &all);
-    ok(rc == GRAFT_OK && wrong == 0 && all == t->setup.run.targets.n_train, "%s: in evaluation, the labels of all %lld",
-       settings, (long long)all);
+    ok(rc == GRAFT_OK && wrong == 0 && all == t->setup.run.targets.n_train,
+       "%s: in evaluation the labels of all %lld training vertices are inputs", settings, (long long)all);
     train->destroy(t);
 }
 
@@ -144,8 +145,9 @@ static void test_draws_of_ranks(struct job *job, int32_t n_ranks)
     for (int64_t v = 0; v < 2 * N; v++)
         expected += job->set.split[v % N] == GRAFT_SPLIT_TRAIN && job->set.labels[v % N] >= 0 &&
                     oracle_gives_label(RATE, SEED, v / N, v % N);
-    ok(clean && wrong == 0 && taken == expected, "%d ranks have the sets of one process, %lld vertices in two epochs",
-       n_ranks, (long long)taken);
+    ok(clean && wrong == 0 && taken == expected,
+       "on %d ranks the same labels are inputs as in one process, %lld vertices in two epochs", n_ranks,
+       (long long)taken);
 }
 
 /* --- where labels go --- */
@@ -197,7 +199,7 @@ static void test_leak(const char *settings, int several)
     same = memcmp(logits[0], logits[1], sizeof(float) * N * CLASSES) == 0;
     moved = memcmp(logits[0], logits[2], sizeof(float) * N * CLASSES) != 0;
     ok(same && moved && memcmp(taken[0], taken[1], N) == 0 && memcmp(taken[0], taken[2], N) == 0,
-       "%s%s: logits of a step do not change with labels of its loss, and do with labels that are input", settings,
+       "%s%s: logits of a step depend on labels that are inputs, and not on labels in its loss", settings,
        several ? ", several classes at once" : "");
     for (int i = 0; i < 3; i++) free(logits[i]);
 }
@@ -222,7 +224,7 @@ static void test_resumed(const graft_dataset *dataset, const char *settings)
     for (int e = 0; e < 6; e++) epoch_loss(whole);
     for (int e = 0; e < 3; e++) epoch_loss(half);
     labels_move_state(half, rest);
-    ok(host_same_state(train, half, rest), "%s: the state is all there is", settings);
+    ok(host_same_state(train, half, rest), "%s: the state is copied completely", settings);
     for (int e = 0; e < 3; e++) epoch_loss(rest);
     ok(host_same_state(train, whole, rest), "%s: resumed training is bitwise identical", settings);
     train->destroy(whole);
@@ -247,7 +249,7 @@ static void test_labels_threads(const char *model)
         for (int e = 0; e < 2; e++) epoch_loss(t[i]);
     }
     ok(host_same_state(train, t[0], t[1]) && host_same_state(train, t[0], t[2]),
-       "%s: bitwise identical on 1, 2 and 5 threads", model);
+       "%s: training is bitwise identical with 1, 2 and 5 threads", model);
     for (int i = 0; i < 3; i++) train->destroy(t[i]);
     sample_dataset_fini(&set);
 }
@@ -276,8 +278,10 @@ static void test_state(const graft_dataset *dataset)
         train->explain(t, i == 0 ? text : plain, sizeof text, NULL);
         train->destroy(t);
     }
-    ok(shape[0] == CLASSES && shape[1] == FEATURES && none[0] == 0, "the embedding is part of the state, or not there");
-    ok(strstr(text, "labels    of 50 %") != NULL && strstr(plain, "labels ") == NULL, "explain() tells of labels");
+    ok(shape[0] == CLASSES && shape[1] == FEATURES && none[0] == 0,
+       "the label embedding is in the state only if labels are inputs");
+    ok(strstr(text, "labels    of 50 %") != NULL && strstr(plain, "labels ") == NULL,
+       "explain() reports the share of labels that are inputs");
 }
 
 /* If all labels are input nothing can be learnt, but nothing may fail. */
@@ -286,10 +290,10 @@ static void test_none_left(const graft_dataset *dataset, const char *settings)
     graft_trainer *t = create(dataset, settings), *fresh = create_configured(dataset);
     const double   loss = epoch_loss(t);
 
-    ok(t->setup.run.targets.loss_weight == 0 && loss == 0, "%s: no vertex is left for the loss, which is %g", settings,
-       loss);
+    ok(t->setup.run.targets.loss_weight == 0 && loss == 0,
+       "%s: if all labels are inputs, no vertex is left for the loss, which is %g", settings, loss);
     fresh->progress.epoch = 1;
-    ok(host_same_state(train, t, fresh), "%s: nor does a weight change, or a moment", settings);
+    ok(host_same_state(train, t, fresh), "%s: if all labels are inputs, weights and moments do not change", settings);
     train->destroy(t);
     train->destroy(fresh);
 }
@@ -336,8 +340,9 @@ static void test_planted(const char *model)
     snprintf(without, sizeof without, "model=%s hidden=32 propagation=2 label_rate=0", model);
     accuracy[0] = planted_accuracy(without);
     accuracy[1] = planted_accuracy(with);
-    ok(accuracy[1] > 0.8 && accuracy[0] < 0.5, "%s learns from labels what no feature tells: %.3f, and %.3f without",
-       model, accuracy[1], accuracy[0]);
+    ok(accuracy[1] > 0.8 && accuracy[0] < 0.5,
+       "%s learns from labels what features do not tell: accuracy %.3f, and %.3f without labels", model, accuracy[1],
+       accuracy[0]);
 }
 
 int main(void)

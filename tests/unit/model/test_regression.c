@@ -406,7 +406,7 @@ static void test_refusal(const struct refusal *r, int32_t n_ranks)
         /* Over ranks shapes are those of slices. */
         if (!ok(is_same && (n_ranks > 0 || (strstr(h->error.message, r->words[0]) != NULL &&
                                             strstr(h->error.message, r->words[1]) != NULL)),
-                "refused on rank %d of %d: %s", i, n_ranks, h->error.message))
+                "illegal targets are refused on rank %d of %d: %s", i, n_ranks, h->error.message))
             diag("status %d, expected %d and %s, %s", h->rc, r->status, r->words[0], r->words[1]);
     }
     sample_dataset_fini(&set);
@@ -440,7 +440,7 @@ static void test_mixed(void)
     hosts_run(&hosts, 3, settings, mixed_body, &job);
     for (int32_t i = 0; i < 3; i++)
         ok(hosts.at[i].rc == GRAFT_ERR_ARG && strstr(hosts.at[i].error.message, "the loss") != NULL,
-           "ranks that learn other things are refused on rank %d: %s", i, hosts.at[i].error.message);
+           "ranks that learn different kinds of targets are refused on rank %d: %s", i, hosts.at[i].error.message);
     sample_dataset_fini(&set);
 }
 

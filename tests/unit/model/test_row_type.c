@@ -95,7 +95,7 @@ static void test_rounded_sums(void)
             }
         }
     }
-    ok(wrong == 0, "sums of rounded rows, by hand");
+    ok(wrong == 0, "sums of rounded rows equal those computed by hand");
     host_set_all(api, "aggregator=mean reuse_input=yes model.type=f32");
 }
 
@@ -152,7 +152,7 @@ static void test_rounded_gradient(void)
     plain = weight_after_step(1, 501);
     api->set(api->context, "model.type", "bf16", NULL);
     half = weight_after_step(1, 501);
-    if (!ok(plain == 1002 && half == 1000, "a gradient is rounded too, by hand"))
+    if (!ok(plain == 1002 && half == 1000, "gradients are rounded too, as computed by hand"))
         diag("the weight is %g, with rounding %g; expected 1002 and 1000", (double)plain, (double)half);
     host_set_all(api, "self_loops=auto model.type=f32");
 }
@@ -300,9 +300,9 @@ static void test_threads(void)
     api->set(api->context, "model.type", "f32", NULL);
     losses_with(&what, 1, plain);
     ok(memcmp(loss[0], loss[1], sizeof plain) == 0 && memcmp(loss[0], loss[2], sizeof plain) == 0,
-       "bitwise identical with 1, 2 and 3 threads");
+       "training with rounded rows is bitwise identical with 1, 2 and 3 threads");
     ok(memcmp(loss[0], plain, sizeof plain) != 0 && fabs(loss[0][2] - plain[2]) < 1e-2,
-       "and others than without rounding");
+       "training with rounded rows differs from training without rounding");
 }
 
 int main(void)

@@ -192,7 +192,7 @@ static void check_gradient(struct scene *s)
     int64_t       count = 0;
     const int32_t rc = step(s, &loss, &error);
 
-    if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-6 * expected, "the loss is %.6f", loss))
+    if (!ok(rc == GRAFT_OK && fabs(loss - expected) < 1e-6 * expected, "the loss of the toy kind is %.6f", loss))
         diag("expected %.6f; %s", expected, error.message);
     for (int32_t i = 0; i < s->model.parameters.count; i++) {
         struct gr_parameter *p = &s->model.parameters.list[i];
@@ -204,8 +204,8 @@ static void check_gradient(struct scene *s)
             largest = fmax(largest, fabs(slope));
         }
     }
-    if (!ok(count > 100 && largest > 0.01 && far < 1e-4 * largest, "%lld gradients are slopes of the loss, up to %.3f",
-            (long long)count, largest))
+    if (!ok(count > 100 && largest > 0.01 && far < 1e-4 * largest,
+            "%lld gradients of the toy kind are slopes of the loss, up to %.3f", (long long)count, largest))
         diag("%g away", far);
 }
 
@@ -222,8 +222,8 @@ static void check_training(struct scene *s)
         rc = step(s, &last, &error);
     }
     if (!ok(rc == GRAFT_OK && last < 0.8 * log(CLASSES),
-            "%d steps: the loss goes from %.3f to %.3f, below that of a constant, %.3f", STEPS, first, last,
-            log(CLASSES)))
+            "in %d steps the loss of the toy kind falls from %.3f to %.3f, below that of a constant, %.3f", STEPS,
+            first, last, log(CLASSES)))
         diag("%s", error.message);
 }
 
@@ -236,12 +236,14 @@ static void check_recompute(const struct scene *plain, struct scene *s)
     const int32_t                     rc = step(s, &loss, &error);
 
     ok(rc == GRAFT_OK && memcmp(all[0]->gradients, all[1]->gradients, (size_t)all[0]->n_weights * sizeof(float)) == 0,
-       "recompute: gradients are bitwise identical");
+       "with recompute gradients of the toy kind are bitwise identical");
     ok(s->run.layers[0].own[0] == s->run.layers[1].own[0] && plain->run.layers[0].own[0] != plain->run.layers[1].own[0],
-       "recompute: layers share the array that the backward pass needs");
-    ok(plain->run.layers[0].own[1] == plain->run.layers[2].own[1], "layers always share the other array");
+       "with recompute layers share the array that the backward pass needs");
+    ok(plain->run.layers[0].own[1] == plain->run.layers[2].own[1],
+       "layers always share the array that the backward pass does not need");
     ok(gr_budget_bytes(&s->budget, GR_USE_ACTIVATIONS) < gr_budget_bytes(&plain->budget, GR_USE_ACTIVATIONS),
-       "recompute: %lld bytes of activations, not %lld", (long long)gr_budget_bytes(&s->budget, GR_USE_ACTIVATIONS),
+       "with recompute the toy kind needs %lld bytes of activations, not %lld",
+       (long long)gr_budget_bytes(&s->budget, GR_USE_ACTIVATIONS),
        (long long)gr_budget_bytes(&plain->budget, GR_USE_ACTIVATIONS));
 }
 
@@ -252,7 +254,7 @@ int main(void)
 
     if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
     ok(open_scene(plain, 0, &error) == GRAFT_OK && open_scene(less, 1, &error) == GRAFT_OK,
-       "runs of the kind are made");
+       "trainers of the toy kind are made");
     check_gradient(plain);
     check_recompute(plain, less);
     check_training(plain);

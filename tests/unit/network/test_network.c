@@ -354,7 +354,7 @@ int main(void)
     scene.has_boundary = 1;
     scene.dtype = GRAFT_F64;
     scene.predicts = GRAFT_PREDICTS_CHANGE;
-    ok_fault("numbers of weights", network_run(&scene, &mesh, 1, 0, "", count_weights));
+    ok_fault("networks have the right numbers of weights", network_run(&scene, &mesh, 1, 0, "", count_weights));
     network_test(&scene, &mesh, 1, 0, "oracle", SMALL " model.type=f64", compare_with_oracle);
     scene.predicts = GRAFT_PREDICTS_VALUE;
     network_test(&scene, &mesh, 1, 0, "oracle",

@@ -549,7 +549,7 @@ int main(void)
     network_test(&scene, &mesh, RANKS, CUT_SHARED, "items set by one rank alone", settings, set_alone);
     refuse_options("halo.codec=adaptive", "halo.codec");
     refuse_options("halo.staleness=1", "halo.staleness");
-    ok(sizeof cases / sizeof *cases >= 30, "%zu cases of misuse", sizeof cases / sizeof *cases);
+    ok(sizeof cases / sizeof *cases >= 30, "%zu cases of misuse of networks are refused", sizeof cases / sizeof *cases);
     test_mesh_fini(&mesh);
     return done();
 }

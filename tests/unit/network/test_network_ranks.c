@@ -181,7 +181,7 @@ static void run_ranks(struct network_job *job, const char *more, int32_t n_ranks
             curve = fmax(curve, fabs(job->now.curve[k] - job->one.curve[k]) / job->one.curve[k]);
         if (!ok(out < job->bound && rolled < 10 * job->bound && loss < job->bound && gradient < 100 * job->bound &&
                     curve < (job->bound < 1e-9 ? 1e-9 : job->bound),
-                "%s: results are those of one rank", name) ||
+                "%s: results over ranks equal those of one rank", name) ||
             getenv("GRAFT_TEST_EXIT") != NULL)
             diag("output %.1e, rollout %.1e, loss %.1e, gradient %.1e, curve %.1e", out, rolled, loss, gradient, curve);
         found_fini(&job->now);

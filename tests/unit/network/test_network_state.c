@@ -252,7 +252,7 @@ static void test_network_files(void)
 {
     static char folder[] = "/tmp/graft-network-XXXXXX", path[64], other[64];
 
-    if (!ok(mkdtemp(folder) != NULL, "a folder")) return;
+    if (!ok(mkdtemp(folder) != NULL, "a folder for the test is made")) return;
     snprintf(path, sizeof path, "%s/network.safetensors", folder);
     snprintf(other, sizeof other, "%s/small.safetensors", folder);
     file_path = path;
@@ -264,9 +264,10 @@ static void test_network_files(void)
     network_test(&scene, &mesh, 1, 0, "moments", TINY, refuse_moments);
     file_path = other;
     scene.predicts = GRAFT_PREDICTS_CHANGE;
-    ok_fault("a small file", network_run(&scene, &mesh, 1, 0, TINY, write_body));
-    ok_fault("each allocation may fail", network_run(&scene, &mesh, 1, 0, TINY, fail_each));
-    ok(files_in(folder) == 2, "nothing else is left");
+    ok_fault("a small file of a network is saved", network_run(&scene, &mesh, 1, 0, TINY, write_body));
+    ok_fault("each allocation of loading and saving a network fails in turn",
+             network_run(&scene, &mesh, 1, 0, TINY, fail_each));
+    ok(files_in(folder) == 2, "the folder has only the files that were saved");
     remove_folder(folder);
 }
 

@@ -110,7 +110,7 @@ static void check_steps(const struct training_case *what, const char *name)
         if (!good) diag("the gradient is %.9g long, expected %.9g", epoch.gradient_norm, length);
         for (int32_t t = 0; good && t < training.model.n_tensors; t++)
             good = check_tensor(&training, &what->optimizer, step, t);
-        ok(good && rc == GRAFT_OK, "%s: step %d", name, step);
+        ok(good && rc == GRAFT_OK, "%s: step %d is right", name, step);
     }
     training_fini(&training);
 }

@@ -77,7 +77,7 @@ static void test_passes(int columns, const char *name)
             if (wrong++ == 0) diag("width %d, variant %d, instruction set %d", (int)widths[at / 8], at % 8, isa);
         }
     }
-    ok(wrong == 0, "%s: all instruction sets are bitwise identical", name);
+    ok(wrong == 0, "%s: loops of all instruction sets are bitwise identical", name);
 }
 
 int main(void)

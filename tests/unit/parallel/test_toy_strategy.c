@@ -194,9 +194,11 @@ static void compare_with_serial(const char *settings)
     const int before = n_made, sums_before = sums;
     const int trained = train_with(settings, 0, serial), none = n_made == before && sums == sums_before;
 
-    ok(trained && none, "%s: `serial` is chosen where the toy does not suit", settings);
-    ok(train_with(settings, 1, toy) && n_made == before + 1 && sums > sums_before, "%s: the toy is chosen", settings);
-    if (!ok(memcmp(serial, toy, sizeof serial) == 0, "%s: losses are bitwise identical", settings))
+    ok(trained && none, "%s: strategy `serial` is chosen where the toy strategy does not apply", settings);
+    ok(train_with(settings, 1, toy) && n_made == before + 1 && sums > sums_before, "%s: the toy strategy is chosen",
+       settings);
+    if (!ok(memcmp(serial, toy, sizeof serial) == 0, "%s: losses with the toy strategy are bitwise identical",
+            settings))
         for (int e = 0; e <= EPOCHS; e++) diag("%.17g %.17g", serial[e], toy[e]);
 }
 
@@ -209,7 +211,7 @@ int main(void)
     compare_with_serial("model=gcn");
     compare_with_serial("model=gin");
     compare_with_serial("model=appnp");
-    ok(n_destroyed == n_made, "every toy is destroyed");
+    ok(n_destroyed == n_made, "every object of the toy strategy is destroyed");
     api->close(api->context);
     return done();
 }

@@ -424,7 +424,7 @@ static void test_traffic(const char *model, const struct more *more, const char 
                job->refused[2] == GRAFT_ERR_NOT_FOUND && job->refused[3] == GRAFT_ERR_NOT_FOUND &&
                job->refused[4] == GRAFT_ERR_ARG && job->refused[5] == GRAFT_ERR_ARG &&
                job->refused[6] == GRAFT_ERR_NOT_FOUND,
-           "no such rank, no such layer");
+           "reports refuse a rank or a layer that does not exist");
     job_free(job);
 }
 
@@ -465,14 +465,15 @@ static void test_sample(const char *bits, int32_t n_ranks)
         job_free(job[k]);
     }
     ok(words == NULL && rows[0][0] + rows[0][1] == wanted && 60 * wanted < rows[1][0] + rows[1][1],
-       "%s: of %lld rows %lld are looked at%s%s", bits, (long long)(rows[1][0] + rows[1][1]),
+       "%s: of %lld rows %lld are compared%s%s", bits, (long long)(rows[1][0] + rows[1][1]),
        (long long)(rows[0][0] + rows[0][1]), words != NULL ? ": " : "", words != NULL ? words : "");
     for (int d = 0; d < 2; d++) {
         const double some = mean[0][d] / (double)rows[0][d], all = mean[1][d] / (double)rows[1][d];
 
         /* The errors of rows vary by less than their mean, so five standard errors of the mean are allowed. */
         ok(rows[0][d] > 100 && fabs(some - all) < 5 * all / sqrt((double)rows[0][d]),
-           "%s, %s: %.3g lost of those, %.3g of all", bits, d ? "backward" : "forward", some, all);
+           "%s, %s: the quantization error is %.3g of the compared rows, %.3g of all rows", bits,
+           d ? "backward" : "forward", some, all);
     }
 }
 

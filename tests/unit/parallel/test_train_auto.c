@@ -120,7 +120,10 @@ static void test_chosen_way(int number, const char *model, int32_t n_ranks, cons
     if (words == NULL) words = check_prediction(job->at[0].explained, &chosen, strstr(more, "codec") != NULL);
     if (words == NULL && !(train_worst_of(job) <= (strstr(more, "codec") != NULL ? 0.05 : 1e-4)))
         words = "other results than in one process";
-    if (!ok(words == NULL, "%s on %d ranks, %s: predicted, chosen and trained as in one process", model, n_ranks, more))
+    if (!ok(words == NULL,
+            "%s on %d ranks, %s: the time is predicted, a strategy is chosen, and training equals "
+            "one process",
+            model, n_ranks, more))
         diag("%s\n%s", words, job->at[0].explained);
     train_job_fini(job);
     free(job);
@@ -210,7 +213,7 @@ static void test_choice(const char *name, int is_local, int gives_owners, int co
     if (words == NULL)
         words = check_described(q.explained[0], columns == RANKS,
                                 !gives_owners && strcmp(settings[0], "partition=given") != 0);
-    if (!ok(words == NULL, "%s: %d columns", name, columns)) diag("%s\n%s", words, q.explained[0]);
+    if (!ok(words == NULL, "%s: each rank has %d columns", name, columns)) diag("%s\n%s", words, q.explained[0]);
 }
 
 static void test_rows_alone(const char *setting, const char *reason)
@@ -225,7 +228,8 @@ static void test_rows_alone(const char *setting, const char *reason)
     words = hosts_fault(&hosts);
     if (words == NULL && strstr(q.explained[0], reason) == NULL) words = "no reason";
     if (words == NULL && strstr(q.explained[0], "group of ") != NULL) words = "ways are compared";
-    if (!ok(words == NULL, "%s shares rows: %s", setting, reason)) diag("%s\n%s", words, q.explained[0]);
+    if (!ok(words == NULL, "%s is trained with shared rows: %s", setting, reason))
+        diag("%s\n%s", words, q.explained[0]);
 }
 
 static void test_file_refused(void)

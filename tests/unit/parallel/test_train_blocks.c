@@ -150,7 +150,7 @@ static void test_formula(struct job *job, int32_t m, int streams)
                  job->peak[q]);
         right = right && fits && job->streams[q] == streams;
     }
-    ok(right, "%d ranks, edges are %s: memory is that of the formula", m, streams ? "received" : "held");
+    ok(right, "%d ranks, edges are %s: memory equals the formula", m, streams ? "received" : "held");
 }
 
 /* Where edges take most of the memory, create() must not take more than stays. */
@@ -164,7 +164,7 @@ static void test_peak(struct job *job, int32_t m, const char *settings)
         if (!fits) diag("rank %d: %s; at most %.0f, counted %.0f", q, job->words[q], job->peak[q], job->items[q]);
         right = right && fits;
     }
-    ok(right, "%d ranks, %s: the peak of create() is the memory that is counted", m, settings);
+    ok(right, "%d ranks, %s: the peak of memory in create() is the memory that is reported", m, settings);
 }
 
 /* By default edges are streamed only where they do not fit. */
@@ -180,7 +180,10 @@ static void test_blocks_limit(struct job *job, const char *settings, int32_t m, 
         if (!fits) diag("rank %d: status %d, streams %d, '%s'", q, job->code[q], job->streams[q], job->words[q]);
         right = right && fits;
     }
-    ok(right, "%d ranks, %s: edges are %s", m, settings, code < 0 ? "refused" : streams ? "received" : "held");
+    ok(right, "%d ranks, %s: edges are stored as %s", m, settings,
+       code < 0  ? "refused"
+       : streams ? "received"
+                 : "held");
 }
 
 /* Read the options that an error recommends, and append them to `settings`. \return Whether a memory limit is among
@@ -231,12 +234,13 @@ static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
     right = right && (strstr(settings, "graph=replicate") != NULL) == (strstr(job->words[0], "; with feature") != NULL);
     right = right && blocks_run(job, m, advised) && job->code[0] == GRAFT_OK;
     if (!right) diag("%s: %s", advised, job->words[0]);
-    ok(right, "%d ranks, %s: what it names is enough: %s", m, settings, advised + strlen(settings));
+    ok(right, "%d ranks, %s: the memory limit that an error names is sufficient: %s", m, settings,
+       advised + strlen(settings));
     snprintf(less, sizeof less, "%s memory.limit=%d", advised, limit_of(advised) - 1);
     right = blocks_run(job, m, less) && all_refused(job, m) && read_advice(job->words[0], "", again, sizeof again);
     right = right && limit_of(again) == limit_of(advised);
     if (!right) diag("%s: %s", less, job->words[0]);
-    ok(right, "%d ranks, %s: with one MB less it names the same", m, settings);
+    ok(right, "%d ranks, %s: with a limit that is 1 MB smaller the error names the same limit", m, settings);
 }
 
 /* The memory that a rank needs with these options. */
@@ -268,7 +272,7 @@ static void test_mode_estimates(struct job *job, const char *settings)
     if (partition != NULL) sscanf(partition, "; with parallel=partition about %lf to %lf", &low, &high);
     diag("%s; exactly %.1f and %.1f", words, exact[1], exact[2]);
     ok(exact[0] > exact[1] && is_within(about, exact[1]) && low <= exact[2] && exact[2] <= 1.1 * high,
-       "%s: other modes are estimated", settings);
+       "%s: explain() estimates the memory of other modes", settings);
 }
 
 /* explain() must say which ranks have no column, and nothing about boundary rows where there are none. */
@@ -278,7 +282,7 @@ static void test_explained(struct job *job, const char *settings, int has_idle, 
 
     for (int32_t q = 0; q < 4; q++)
         right = right && job->code[q] == GRAFT_OK && job->has_idle[q] == has_idle && job->has_halo[q] == has_halo;
-    ok(right, "4 ranks, %s: explain() has what there is", settings);
+    ok(right, "4 ranks, %s: explain() names the memory that exists", settings);
 }
 
 int main(void)

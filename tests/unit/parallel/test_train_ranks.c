@@ -164,7 +164,7 @@ static void test_sent(const char *model)
     for (int symmetric = 0; symmetric < 2; symmetric++) {
         const struct wanted all = test_messages(model, symmetric, 0), masked = test_messages(model, symmetric, 1);
 
-        ok(masked.bytes < all.bytes / 2, "%s: few trained vertices need less than half of that", model);
+        ok(masked.bytes < all.bytes / 2, "%s: with few training vertices less than half of that is needed", model);
     }
 }
 

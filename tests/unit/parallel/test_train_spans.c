@@ -170,7 +170,7 @@ static void test_spans(const char *model, const char *recompute, const char *mor
     ok(words == NULL && parts == expected && reduced == 1, "%s, %s, %s on %d ranks: %d parts of spans: %s", model,
        recompute, more, n_ranks, parts, words != NULL ? words : "they add up");
     if (n_ranks > 1) /* meanwhile the other rank slept */
-        ok(waited > 0.0005 * SLEEP_MS, "%s: %.3f s in which the rank waited", model, waited);
+        ok(waited > 0.0005 * SLEEP_MS, "%s: the profile has %.3f s in which the rank waited", model, waited);
     sample_dataset_fini(&job->set);
     free(job);
 }

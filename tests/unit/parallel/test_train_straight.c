@@ -309,7 +309,8 @@ static void test_train_straight_drift(const char *model)
         if (o->waited[e] != (e == 0)) words = "another epoch waited";
         if (words != NULL) diag("epoch %d: %g, %d", e, o->drift[e], o->waited[e]);
     }
-    ok(words == NULL, "%s: rows drift by a ninth%s%s", model, words != NULL ? ": " : "", words != NULL ? words : "");
+    ok(words == NULL, "%s: stale rows drift by a ninth%s%s", model, words != NULL ? ": " : "",
+       words != NULL ? words : "");
     train_runs_free(job);
 }
 

@@ -87,7 +87,8 @@ static void test_killed_host(const char *program, const char *behaviour, int pro
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     left = wait_for_processes(mark, 0, 2);
-    if (!ok(ran == processes && left == 0, "a host is killed, and %s is gone", name)) diag("of %d, %d left", ran, left);
+    if (!ok(ran == processes && left == 0, "when a host is killed, its process ends too: %s", name))
+        diag("of %d, %d left", ran, left);
     free(owner);
 }
 
@@ -115,7 +116,7 @@ static void test_left_processes(const char *program)
     make_script(script, silent, program);
     left_choose(script, "60", "good");
     ok(gr_partition_metis(&input, owner, &error) == GRAFT_OK && wait_for_processes(mark, 0, 2) == 0,
-       "a script that ends leaves no children");
+       "a script that ends leaves no child processes");
     unsetenv("GRAFT_TEST_MARK");
     unlink(script);
     rmdir(folder);

@@ -107,7 +107,8 @@ static void test_good(const struct graph *graph, const char *program)
         change = change_since(&manners);
         for (int64_t v = 0; v < n && i < 4; v++) wrong += owner[v] != v % 8;
         if (i == 4) wrong = graph_overload(graph, owner, 8);
-        if (!ok(rc == GRAFT_OK && change == NULL && wrong == 0, "a program that is called '%s': %s", behaviours[i],
+        if (!ok(rc == GRAFT_OK && change == NULL && wrong == 0,
+                "a partitioning program with behaviour '%s' succeeds: %s", behaviours[i],
                 i < 4 ? "its owners" : "repaired"))
             diag("%d %s, %s, %" PRId64 " wrong", rc, error.message, change != NULL ? change : "", wrong);
     }
@@ -156,7 +157,7 @@ static void test_bad(const struct graph *graph, const char *program)
             said = said && strstr(error.message, bad[i].words[k]) != NULL;
         for (int64_t v = 0; v < n; v++) touched += owner[v] != 0x55555555;
         if (!ok(rc == GRAFT_ERR_MODULE && said && change == NULL && touched == 0 && gr_seconds() - begin < 50,
-                "a program that is called '%s'", bad[i].behaviour))
+                "a partitioning program with behaviour '%s' is an error", bad[i].behaviour))
             diag("%d %s, %s, %" PRId64 " touched", rc, error.message, change != NULL ? change : "", touched);
     }
     free(owner);
@@ -190,7 +191,7 @@ static void test_meanwhile(const struct graph *graph, const char *program)
         change = change_since(&manners);
         if (!ok(rc == (i < 3 ? GRAFT_ERR_PEER : GRAFT_OK) && change == NULL && gr_seconds() - begin < 50 &&
                     (i == 3 ? left < 1000000 : strcmp(error.message, "the others are gone") == 0),
-                "a program that is called '%s' while others wait", behaviours[i]))
+                "a partitioning program with behaviour '%s' while other ranks wait", behaviours[i]))
             diag("%d %s, %s, %d left", rc, error.message, change != NULL ? change : "", left);
     }
     left = 30;
@@ -198,7 +199,7 @@ static void test_meanwhile(const struct graph *graph, const char *program)
     ok(gr_partition_choose(context, &graph->slice, 8, GR_PARTITION_AUTO, &cost, &meanwhile, owner, NULL, &error) ==
                GRAFT_ERR_PEER &&
            left <= 0,
-       "a choice among all does not go on without METIS then");
+       "a choice among all partitioners does not continue without METIS if the other ranks are gone");
     free(owner);
 }
 
@@ -216,7 +217,7 @@ static void test_not_there(const struct graph *graph)
                 strstr(error.message, none[i]) != NULL && change_since(&manners) == NULL;
         if (!right) diag("%s", error.message);
     }
-    ok(right, "a program that is not there or cannot be run is named");
+    ok(right, "a partitioning program that does not exist or cannot be run is named in the error");
     free(owner);
 }
 
@@ -256,9 +257,9 @@ static int works_in(const struct graph *graph, const char *program, void (*handl
 
 static void test_hosts(const struct graph *graph, const char *program)
 {
-    ok(works_in(graph, program, SIG_IGN, 0), "a host that ignores the end of children");
-    ok(works_in(graph, program, collect_all, 0), "a host that collects all children");
-    ok(works_in(graph, program, SIG_DFL, 1), "a host without standard files");
+    ok(works_in(graph, program, SIG_IGN, 0), "METIS works in a host that ignores the end of child processes");
+    ok(works_in(graph, program, collect_all, 0), "METIS works in a host that collects all child processes");
+    ok(works_in(graph, program, SIG_DFL, 1), "METIS works in a host that has closed standard input, output and error");
 }
 
 static void test_metis_no_memory(const char *program)
@@ -284,7 +285,7 @@ static void test_metis_no_memory(const char *program)
                 owner[0] == 0x55555555 && memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0;
     }
     strict_host_fail(&host, -1, 0);
-    ok(clean && calls > 3, "each of %d allocations fails in turn: owners as they were, nothing left", calls);
+    ok(clean && calls > 3, "each of %d allocations fails in turn: owners are unchanged, and no memory is left", calls);
     graph_fini(&graph);
 }
 
@@ -325,7 +326,8 @@ static void test_metis(const char *program)
         graph_init(&graph, which);
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             if (metis_fault(&graph, parts[i]) != NULL) fault = metis_fault(&graph, parts[i]);
-        ok(fault == NULL, "graft-metis, %s: even parts%s%s", graph.name, fault ? ": " : "", fault ? fault : "");
+        ok(fault == NULL, "graft-metis, %s: parts have about equal sizes%s%s", graph.name, fault ? ": " : "",
+           fault ? fault : "");
         graph_fini(&graph);
     }
 }
@@ -391,7 +393,7 @@ static void test_metis_input(const char *program)
 
     for (int64_t bytes = 0; bytes < whole; bytes++) right = right && metis_is_refused(program, &good, bytes, 2);
     ok(right, "graft-metis refuses input that ends after any of %" PRId64 " bytes", whole);
-    ok(metis_is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that goes on");
+    ok(metis_is_refused(program, &good, whole + 1, 2), "graft-metis refuses input that is too long");
 #define REFUSES(field, value, code)                                                                                    \
     (bad = good, bad.field = (value),                                                                                  \
      ok(metis_is_refused(program, &bad, whole, code), "graft-metis refuses " #field " of " #value))
@@ -491,7 +493,8 @@ static void test_choice_no_memory(void)
                 memcmp(owner, owner + 1, sizeof owner - sizeof *owner) == 0 && strcmp(choice.why, "untouched") == 0;
     }
     strict_host_fail(&host, -1, 0);
-    ok(clean && calls > 10, "a choice: each of %d allocations fails in turn, outputs as they were", calls);
+    ok(clean && calls > 10,
+       "a choice among partitioners: each of %d allocations fails in turn, and outputs are unchanged", calls);
     graph_fini(&graph);
 }
 
@@ -509,8 +512,8 @@ static void test_metis_choice(const char *program)
         graph_init(&graph, which);
         for (int i = 0; i < 8; i++)
             if ((found = choice_fault(&graph, i < 4 ? 4 : 7, &costs[i % 4], program != NULL)) != NULL) fault = found;
-        ok(fault == NULL, "%s metis, %s: the best of all is chosen%s%s", program != NULL ? "with" : "without",
-           graph.name, fault ? ": " : "", fault ? fault : "");
+        ok(fault == NULL, "with %s metis, %s: the best of all partitioners is chosen%s%s",
+           program != NULL ? "with" : "without", graph.name, fault ? ": " : "", fault ? fault : "");
         graph_fini(&graph);
     }
 }
@@ -527,10 +530,10 @@ static void test_data_sets(const char *program)
         int64_t      cut[2];
 
         if (!graph_read(&graph, context, names[i])) {
-            skip(2, "%s: GRAFT_TEST_DATA names no folder that has it", names[i]);
+            skip(2, "%s: variable GRAFT_TEST_DATA names no folder that has this data set", names[i]);
             continue;
         }
-        ok(metis_fault(&graph, 4) == NULL, "graft-metis, %s in 4: even parts", names[i]);
+        ok(metis_fault(&graph, 4) == NULL, "graft-metis divides %s into 4 parts of about equal sizes", names[i]);
         owner = oracle_new(graph.rows.n_rows, sizeof *owner);
         gr_partition_hash(INPUT(&graph.slice, 4, NULL), owner, &error);
         cut[0] = graph_cut_entries(&graph, owner);
@@ -570,9 +573,9 @@ int main(int argc, char **argv)
         test_metis_input(argv[2]);
         test_data_sets(argv[2]);
     } else {
-        skip(1, "there is no METIS here");
+        skip(1, "graft-metis was not built");
     }
     api->close(context);
-    ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
+    ok(host.fault == NULL && host.live_blocks == 0, "all memory of the host was freed, and none was misused");
     return done();
 }

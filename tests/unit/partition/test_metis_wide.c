@@ -30,18 +30,19 @@ static void test_widths(const char *wide, const char *narrow)
         use_program(narrow);
         rc = gr_partition_metis_check_size(context, 1000, INT64_C(1) << 31, NULL, &error);
         if (!ok(rc == GRAFT_OK || (rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "32-bit indices") != NULL),
-                "graft-metis says that METIS has 32-bit indices, or takes 2^31 entries"))
+                "graft-metis reports that METIS has 32-bit indices, or accepts 2^31 entries"))
             diag("%d %s", rc, error.message);
     }
     use_program(wide);
     rc = gr_partition_metis_check_size(context, 1000, INT64_C(1) << 40, NULL, &error);
-    if (!ok(rc == GRAFT_OK, "with 64-bit indices it takes 2^40 entries")) diag("%d %s", rc, error.message);
+    if (!ok(rc == GRAFT_OK, "a graft-metis with 64-bit indices accepts 2^40 entries")) diag("%d %s", rc, error.message);
     graph_init(&graph, 0);
     graph.slice.train_mask = NULL;
     rc = gr_partition_metis(&(struct gr_partition_input){ .context = context, .slice = &graph.slice, .parts = 8 },
                             owner, &error);
     for (int64_t v = 0; v < graph.rows.n_rows; v++) right = right && owner[v] == v % 8;
-    if (!ok(rc == GRAFT_OK && right, "and its owners arrive")) diag("%d %s", rc, error.message);
+    if (!ok(rc == GRAFT_OK && right, "owners of a graft-metis with 64-bit indices are received"))
+        diag("%d %s", rc, error.message);
     graph_fini(&graph);
 }
 

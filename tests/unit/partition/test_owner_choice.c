@@ -155,7 +155,7 @@ static void test_one_rank(void)
     graph_init(&graph, 5);
     s = owner_choice_spread_of(&graph, "metis");
     run_choice(&s, 1, 30, &out);
-    ok(out.rc == GRAFT_OK && out.fault[0] == '\0', "one rank owns all %s%s", out.message, out.fault);
+    ok(out.rc == GRAFT_OK && out.fault[0] == '\0', "a single rank owns all vertices %s%s", out.message, out.fault);
     graph_fini(&graph);
 }
 
@@ -173,7 +173,7 @@ static void test_program(const struct graph *graph, const char *program, const c
     run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == status && strstr(out.message, words) != NULL && out.fault[0] == '\0' && out.seconds < 15 &&
                 (status == GRAFT_OK || out.rank == 0),
-            "metis by a program that is called '%s': %s", program[1] == 'n' ? program : behaviour,
+            "partition=metis with a program of behaviour '%s': %s", program[1] == 'n' ? program : behaviour,
             status == GRAFT_OK ? "waited for" : out.message))
         diag("%d %s; %s; %.1f s", out.rc, out.message, out.fault, out.seconds);
     if (status == GRAFT_OK) return;
@@ -181,7 +181,7 @@ static void test_program(const struct graph *graph, const char *program, const c
     run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && strstr(s.explained, ", metis not (") != NULL &&
                 chosen_of(s.explained) < GR_PARTITION_METIS,
-            "and auto does without"))
+            "partition=auto chooses another partitioner if METIS fails"))
         diag("%d %s; %s; %s", out.rc, out.message, out.fault, s.explained);
 }
 
@@ -240,7 +240,8 @@ static void test_owner_choice_balance(const char *partition, enum slicing slicin
         most_without = without[p] > most_without ? without[p] : most_without;
     }
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && most <= 79 && most_without > 79,
-            "%s: the 300 training vertices are dealt out, at most %lld to one of 4 ranks; %lld where no option says so",
+            "%s: the 300 training vertices are distributed, at most %lld to one of 4 ranks; %lld "
+            "without a limit",
             partition, (long long)most, (long long)most_without))
         diag("%s %s", out.message, out.fault);
     graph_fini(&graph);
@@ -271,7 +272,7 @@ static void test_local_order(void)
     s = owner_choice_spread_of(&graph, "auto");
     run_choice(&s, 4, 30, &out);
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && chosen_of(s.explained) == GR_PARTITION_BLOCK,
-            "auto takes blocks of a grid whose order is a good one"))
+            "partition=auto chooses blocks for a grid whose vertices are in a good order"))
         diag("%s %s %s", out.message, out.fault, s.explained);
     graph_fini(&graph);
 }
@@ -322,7 +323,7 @@ static void test_kept(const struct graph *graph, const char *partition)
         owner_choice_expect(&s, 4, GRAFT_OK, "partition: from the file /tmp/graft-choice",
                             "and read, though there is no program");
         ok(memcmp(was, s.found, (size_t)graph->rows.n_rows * sizeof *was) == 0 && files_in(folder) == 1,
-           "they are the same");
+           "owners that were read from a file are those that were written");
     }
     unlink(path);
 }
@@ -364,7 +365,7 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     settings = a_folder;
     s = owner_choice_spread_of(graph, "hash");
     owner_choice_expect(&s, 3, GRAFT_ERR_FORMAT, "is a folder", "a folder in place of the file");
-    ok(files_in(folder) == 0, "nothing is left");
+    ok(files_in(folder) == 0, "no memory of the choice is left");
 }
 
 /* With parallel=feature vertices are dealt out in turn, whatever the method, and no file is read or written. */
@@ -385,7 +386,7 @@ static void test_one_part(const struct graph *graph)
                             i < 3 ? "one part" : "one part, where there is a file of four");
         if (i == 0) memcpy(dealt, s.found, sizeof dealt);
         ok(memcmp(dealt, s.found, (size_t)graph->rows.n_rows * sizeof *dealt) == 0 && files_in(folder) == (i == 3),
-           "owners by %s are those by metis, and are not written", methods[i % 3]);
+           "owners by %s are those by metis if ranks share columns, and are not written to a file", methods[i % 3]);
         if (i != 2) continue;
         settings = file;
         s = owner_choice_spread_of(graph, "hash");
@@ -393,7 +394,8 @@ static void test_one_part(const struct graph *graph)
     }
     for (int64_t v = 0; v < graph->rows.n_rows; v++) of_rank[dealt[v]]++;
     for (int i = 0; i < 4; i++)
-        ok(llabs(4 * of_rank[i] - graph->rows.n_rows) <= 32, "rank %d has a quarter: %lld", i, (long long)of_rank[i]);
+        ok(llabs(4 * of_rank[i] - graph->rows.n_rows) <= 32, "rank %d has a quarter of the vertices: %lld", i,
+           (long long)of_rank[i]);
     unlink(path);
 }
 
@@ -414,15 +416,15 @@ static void test_refined(const struct graph *graph)
     s = owner_choice_spread_of(graph, "hash");
     owner_choice_expect(&s, 4, GRAFT_OK, "owners; refined in ", "those of a file are refined");
     memcpy(once, s.found, sizeof once);
-    ok(graph_cut_entries(graph, once) * 2 < cut, "their cut is less than half");
+    ok(graph_cut_entries(graph, once) * 2 < cut, "refined owners cut less than half as many entries");
     unlink(path);
     s = owner_choice_spread_of(graph, "hash");
     owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash; refined in ", "and so are those by hash");
-    ok(memcmp(once, s.found, sizeof once) == 0, "in the same way");
+    ok(memcmp(once, s.found, sizeof once) == 0, "owners by hash are refined to the same owners as those of a file");
     settings = none;
     s = owner_choice_spread_of(graph, "stream");
     owner_choice_expect(&s, 4, GRAFT_OK, "partition: from the file ", "they are written");
-    ok(memcmp(once, s.found, sizeof once) == 0, "as they were refined");
+    ok(memcmp(once, s.found, sizeof once) == 0, "the written owners are the refined ones");
     unlink(path);
 }
 
@@ -480,9 +482,9 @@ static void test_owner_choice_memory(int32_t rank)
         found = spread_starve(&s, 3, rank, fault);
         unlink(path);
     }
-    if (!ok(found == 0 && k > 60, "each of %lld allocations of rank %d may fail", (long long)k - 1, rank))
+    if (!ok(found == 0 && k > 60, "each of %lld allocations of rank %d fails in turn", (long long)k - 1, rank))
         diag("allocation %lld: %s", (long long)k - 1, fault);
-    ok(files_in(folder) == 0, "no file is left beside");
+    ok(files_in(folder) == 0, "no temporary file of owners is left");
 }
 
 int main(int argc, char **argv)
@@ -506,7 +508,7 @@ int main(int argc, char **argv)
         test_owner_choice_balance("stream", SLICE_FIRST);
         test_local_order();
     } else {
-        skip(3, "there is no METIS here");
+        skip(3, "graft-metis was not built");
     }
     test_one_rank();
     test_programs();
@@ -524,6 +526,6 @@ int main(int argc, char **argv)
     test_choice_faults(2, 7);
     graph_fini(&small);
     api->close(context);
-    ok(rmdir(folder) == 0, "the folder is empty again");
+    ok(rmdir(folder) == 0, "the folder of the test is empty at the end");
     return done();
 }

@@ -59,7 +59,9 @@ static void test_cost(void)
     owner_cost_set("threads", "1");
     if (cost_at(1e6, &one, &error) < 0) abort();
     ok(one.entry > 0 && one.vertex > 0 && fabs(one.row - 2 * 8 * 100 / 1e6) < 1e-12,
-       "two layers of 100: %.3g s for an entry, %.3g for a vertex, %.3g for a row", one.entry, one.vertex, one.row);
+       "predicted times of two layers of 100 columns: %.3g s for an entry, %.3g s for a vertex, "
+       "%.3g s for a row",
+       one.entry, one.vertex, one.row);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         owner_cost_set(cases[i].key, cases[i].value);
         if (cost_at(1e6, &cost, &error) < 0) abort();
@@ -67,8 +69,8 @@ static void test_cost(void)
         ok(fabs(cost.entry / one.entry - cases[i].entry) < 1e-9 &&
                fabs(cost.vertex / one.vertex - cases[i].vertex) < 1e-9 &&
                fabs(cost.row / one.row - cases[i].row) < 1e-9 && (int)cost.rows == cases[i].rows,
-           "%s=%s: %g, %g and %g times as much, rows of kind %d", cases[i].key, cases[i].value, cost.entry / one.entry,
-           cost.vertex / one.vertex, cost.row / one.row, (int)cost.rows);
+           "with %s=%s the predicted times are %g, %g and %g times as large, with rows of kind %d", cases[i].key,
+           cases[i].value, cost.entry / one.entry, cost.vertex / one.vertex, cost.row / one.row, (int)cost.rows);
     }
 }
 
@@ -150,7 +152,7 @@ static void test_network(void)
         gr_partition_choose(context, &graph.slice, 2, GR_PARTITION_METIS, &cost, NULL, owner, &choice, &error) < 0)
         abort();
     if (!ok(fault == NULL && pace > 1 && pace < 21.1 && fabs(told / choice.seconds[GR_PARTITION_METIS] - 1) < 0.02,
-            "a slow network is found to be one, of %g MB/s, and %g s are predicted with it", pace, told))
+            "a slow network is measured as %g MB/s, and %g s are predicted with it", pace, told))
         diag("%s; %g; %s", fault != NULL ? fault : "", choice.seconds[GR_PARTITION_METIS], explained);
     graph_fini(&graph);
 }
@@ -166,7 +168,7 @@ static void test_model(void)
 
     if (fault == NULL) fault = explain(5, "auto", mlp, 0, other);
     if (!ok(fault == NULL && strstr(one, "; chosen: stream") != NULL && strstr(other, "; chosen: block") != NULL,
-            "auto takes stream for sage, and blocks for mlp, which sends nothing"))
+            "partition=auto chooses stream for sage, and blocks for mlp, which sends nothing"))
         diag("%s; %s; %s", fault != NULL ? fault : "", one, other);
 }
 

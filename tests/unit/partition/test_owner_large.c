@@ -47,24 +47,24 @@ static void test_metis_too_large(void)
     rc = gr_partition_metis_check_size(context, 1, row_ptr[1], NULL, &error);
     if (!ok(rc == GRAFT_ERR_UNSUPPORTED && strstr(error.message, "2147483648 entries: ") != NULL &&
                 strstr(error.message, "'at most 2147483647 entries'") != NULL,
-            "a program says that 2^31 entries are too many before they are sent"))
+            "a partitioning program reports that 2^31 entries are too many before they are sent"))
         diag("%d %s", rc, error.message);
     metis_behave("60", "deaf");
     rc = zeros != MAP_FAILED ? gr_partition_metis(&input, &owner, &error) : -1;
     if (!ok(rc == GRAFT_ERR_MODULE && owner == 7 && strstr(error.message, "exit code 5") != NULL,
-            "it is not asked again when they are sent"))
+            "a partitioning program with too few indices is not asked again when entries are sent"))
         diag("%d %s", rc, error.message);
     if (zeros != MAP_FAILED) munmap(zeros, (size_t)row_ptr[1] * 4);
     metis_behave("1", "asleep");
     rc = gr_partition_metis_check_size(context, 1, row_ptr[1], NULL, &error);
     if (!ok(rc == GRAFT_ERR_MODULE && strstr(error.message, "not ended after 1 seconds") != NULL,
-            "a program that does not answer has failed"))
+            "a partitioning program that does not answer is an error"))
         diag("%d %s", rc, error.message);
     metis_behave("60", "wide");
     rc = gr_partition_metis_check_size(context, 1, INT64_C(1) << 31, NULL, &error);
-    ok(rc == GRAFT_OK, "another one takes them");
+    ok(rc == GRAFT_OK, "a partitioning program with larger indices accepts the entries");
     rc = gr_partition_metis_check_size(context, INT32_MAX, 1, NULL, &error);
-    ok(rc == GRAFT_ERR_UNSUPPORTED, "2^31-1 vertices are refused without a program");
+    ok(rc == GRAFT_ERR_UNSUPPORTED, "2^31-1 vertices are refused without running a program");
 }
 
 /* A host that has no file descriptor left for a child must get an error, and not silently another partition. */
@@ -149,7 +149,7 @@ static void test_owner_too_large(const struct large *large)
         good = good && ranks.at[i].rc == large->status &&
                (large->status == GRAFT_OK || strstr(ranks.at[i].error.message, large->words) != NULL);
     fault = ranks_fini(&ranks);
-    if (!ok(good && fault == NULL, "%s of more entries than METIS can take, a program that is called '%s'%s",
+    if (!ok(good && fault == NULL, "%s of more entries than METIS accepts, with a program of behaviour '%s'%s",
             large->method, large->behaviour, large->without_files ? ", no files" : ""))
         diag("%d %s, %s", ranks.at[0].rc, ranks.at[0].error.message, fault != NULL ? fault : "");
 }

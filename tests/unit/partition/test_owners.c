@@ -52,22 +52,24 @@ static void test_round_trip(void)
     FILE    *file;
 
     ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1,
-       "a file is written");
+       "a file of owners is written");
     ok(gr_partition_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
-       "and read");
+       "the file of owners is read");
     file = fopen(path, "rb");
-    ok(file != NULL && fread(good, 1, WHOLE, file) == WHOLE && fgetc(file) == EOF, "it has 64 bytes, and 4 for each");
+    ok(file != NULL && fread(good, 1, WHOLE, file) == WHOLE && fgetc(file) == EOF,
+       "the file of owners has 64 bytes, and 4 bytes for each owner");
     fclose(file);
     ok(memcmp(good, "graftPF1", 8) == 0 && memcmp(good + 12, &(int32_t){ PARTS }, 4) == 0 &&
            memcmp(good + 16, &graph, sizeof graph) == 0 && memcmp(good + HEAD, owners, sizeof owners) == 0,
-       "each number where the description has it");
+       "each number is at its documented position in the file of owners");
     memcpy(&crc, good + 8, 4);
     memset(good + 8, 0, 4);
-    ok(crc == gr_crc_plain(0, good, WHOLE), "the CRC is that of the file with zeros in its place");
+    ok(crc == gr_crc_plain(0, good, WHOLE),
+       "the CRC in the file of owners is that of the file with zeros at its position");
     memcpy(good + 8, &crc, 4);
     ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_OK && files_in(folder) == 1,
-       "written again");
+       "the file of owners is overwritten");
 }
 
 static void test_owners_lengths(void)
@@ -80,13 +82,13 @@ static void test_owners_lengths(void)
         right =
             right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, bytes < HEAD ? "64 at least" : "5 vertices");
     }
-    ok(right, "a file cut short at any byte");
+    ok(right, "a file of owners that is truncated at any byte is refused");
     memcpy(longer, good, WHOLE);
     for (size_t more = 1; more <= 4; more++) {
         owners_put(longer, WHOLE + more);
         right = right && owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "5 vertices");
     }
-    ok(right, "bytes behind the end");
+    ok(right, "a file of owners with more bytes at its end is refused");
     for (size_t at = 0; at < WHOLE; at++) {
         memcpy(longer, good, at);
         memcpy(longer + at, good + at + 1, WHOLE - at - 1);
@@ -99,7 +101,7 @@ static void test_owners_lengths(void)
             right = owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "");
         }
     }
-    ok(right, "a byte missing or added anywhere");
+    ok(right, "a file of owners with a byte missing or added anywhere is refused");
 }
 
 static void test_owners_bits(void)
@@ -117,7 +119,7 @@ static void test_owners_bits(void)
                                            : bit >= 128 && bit < 24 * 8 ? "is said to have the owners of"
                                                                         : "damaged: its CRC32C");
     }
-    ok(right, "any of %d bits the other way", 8 * WHOLE);
+    ok(right, "a file of owners with any of its %d bits flipped is refused", 8 * WHOLE);
 }
 
 /* Write a complete file with one wrong number, and expect an error. */
@@ -139,21 +141,25 @@ static void test_contents(void)
 {
     const struct gr_graph_identity larger = { N + 1, 12, graph.fingerprint };
 
-    ok(says(12, 6, 4, "6 parts of 5 vertices"), "more parts than vertices");
-    ok(says(12, 0, 4, "0 parts of 5 vertices"), "no parts");
-    ok(says(12, -1, 4, "-1 parts of 5 vertices"), "negative parts");
-    ok(says(12, 4, 4, "in 4 parts, expected 3"), "another number of parts");
-    ok(says(12, 1, 4, "in 1 part, expected 3"), "one part");
-    ok(says(24, 13, 8, "13 entries"), "another number of entries");
-    ok(says(32, 1, 8, "fingerprint 0000000000000001, expected 5, 12 and 123456789abcdef0"), "another fingerprint");
-    ok(says(HEAD + 8, 3, 4, "vertex 2 is in part 3, but parts go from 0 to 2"), "an owner too large");
-    ok(says(HEAD, -1, 4, "vertex 0 is in part -1"), "an owner below 0");
-    ok(says(16, INT64_MAX, 8, "9223372036854775807 vertices"), "more vertices than memory");
-    ok(says(16, -1, 8, "-1 vertices"), "a negative number of vertices");
+    ok(says(12, 6, 4, "6 parts of 5 vertices"), "a file of owners with more parts than vertices is refused");
+    ok(says(12, 0, 4, "0 parts of 5 vertices"), "a file of owners with 0 parts is refused");
+    ok(says(12, -1, 4, "-1 parts of 5 vertices"), "a file of owners with a negative number of parts is refused");
+    ok(says(12, 4, 4, "in 4 parts, expected 3"), "a file of owners with another number of parts is refused");
+    ok(says(12, 1, 4, "in 1 part, expected 3"), "a file of owners with one part is refused if 3 are expected");
+    ok(says(24, 13, 8, "13 entries"), "owners of a graph with another number of entries are refused");
+    ok(says(32, 1, 8, "fingerprint 0000000000000001, expected 5, 12 and 123456789abcdef0"),
+       "owners of a graph with another fingerprint are refused");
+    ok(says(HEAD + 8, 3, 4, "vertex 2 is in part 3, but parts go from 0 to 2"),
+       "a file with an owner that is too large is refused");
+    ok(says(HEAD, -1, 4, "vertex 0 is in part -1"), "a file with a negative owner is refused");
+    ok(says(16, INT64_MAX, 8, "9223372036854775807 vertices"),
+       "a file of owners with too many vertices for memory is refused");
+    ok(says(16, -1, 8, "-1 vertices"), "a file of owners with a negative number of vertices is refused");
     owners_put(good, WHOLE);
     ok(owners_is_refused(&larger, PARTS, GRAFT_ERR_FORMAT, "of another graph: of 5 vertices"),
-       "another number of vertices");
-    ok(owners_is_refused(&graph, 2, GRAFT_ERR_FORMAT, "in 3 parts, expected 2"), "more parts than asked for");
+       "owners of a graph with another number of vertices are refused");
+    ok(owners_is_refused(&graph, 2, GRAFT_ERR_FORMAT, "in 3 parts, expected 2"),
+       "a file of owners with more parts than asked for is refused");
     host.calls = 0;
     strict_host_fail(&host, 0, 0);
     ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOMEM, "no memory"), "no memory");
@@ -179,32 +185,34 @@ static void test_places(void)
 
     memcpy(keep, path, sizeof keep);
     snprintf(path, sizeof path, "%s/none", folder);
-    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"), "no file");
+    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_NOT_FOUND, "none"),
+       "a file of owners that does not exist is reported");
     snprintf(path, sizeof path, "%s", folder);
-    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"), "a folder");
+    ok(owners_is_refused(&graph, PARTS, GRAFT_ERR_FORMAT, "a folder"),
+       "a folder in place of a file of owners is refused");
     ok(gr_partition_owners_write(folder, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == EISDIR,
-       "a folder is not written over");
+       "a folder is not overwritten by a file of owners");
     snprintf(path, sizeof path, "%s/none/file", folder);
     ok(gr_partition_owners_write(path, &graph, PARTS, owners, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
-       "nor a file in a folder that is not there");
+       "a file of owners is not written into a folder that does not exist");
     ok(gr_partition_owners_check_place(path, &graph, PARTS, &error) == GRAFT_ERR_IO && error.native_code == ENOENT &&
            strstr(error.message, "none/file") != NULL,
-       "which is known before");
+       "a missing folder is reported before owners are computed");
     ok(gr_partition_owners_check_place("/none/of/three/file", &graph, PARTS, &error) == GRAFT_ERR_IO &&
            strstr(error.message, "'/none/of/three/file' cannot be written") != NULL,
-       "its path is reported as it was given");
-    ok(is_long_path_cut(), "a long one from behind, with dots before it");
+       "the path of a file that cannot be written is reported as it was given");
+    ok(is_long_path_cut(), "a long path is reported by its end, after dots");
     memcpy(path, keep, sizeof keep);
     ok(gr_partition_owners_check_place(path, &graph, PARTS, &error) == GRAFT_OK &&
            gr_partition_owners_check_place("name", &graph, PARTS, &error) == GRAFT_OK && files_in(folder) == 1,
-       "there is a place beside other files, and in the folder of the process");
+       "files of owners can be written beside other files, and in the current folder");
     ok(gr_partition_owners_check_place(path, &graph, N + 1, &error) == GRAFT_ERR_ARG &&
            strstr(error.message, "leave option partition.file out") != NULL,
-       "there is none for more parts than vertices");
+       "the check of the path refuses more parts than vertices");
     ok(gr_partition_owners_write(path, &graph, N + 1, owners, &error) == GRAFT_ERR_ARG,
-       "more parts than vertices are not kept");
-    ok(files_in(folder) == 1, "nothing is left beside");
+       "owners of more parts than vertices are not written");
+    ok(files_in(folder) == 1, "no temporary file is left beside the file of owners");
 }
 
 /* A limit on the size of files must not end the process, and the old file must stay. */
@@ -221,10 +229,11 @@ static void test_owners_limit(void)
     setrlimit(RLIMIT_FSIZE, &small);
     rc = gr_partition_owners_write(path, &graph, PARTS, other, &error);
     setrlimit(RLIMIT_FSIZE, &was);
-    ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in(folder) == 1, "a file larger than allowed");
+    ok(rc == GRAFT_ERR_IO && error.native_code == EFBIG && files_in(folder) == 1,
+       "a file of owners larger than the limit of file sizes is an error");
     ok(gr_partition_owners_read(&context, path, &graph, PARTS, owner, &error) == GRAFT_OK &&
            memcmp(owner, owners, sizeof owner) == 0,
-       "leaves the old one");
+       "after an error the old file of owners is unchanged");
 }
 
 int main(void)
@@ -240,7 +249,7 @@ int main(void)
     test_places();
     test_owners_limit();
     unlink(path);
-    ok(rmdir(folder) == 0, "the folder is empty again");
-    ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
+    ok(rmdir(folder) == 0, "the folder of the test is empty at the end");
+    ok(host.fault == NULL && host.live_blocks == 0, "all memory of the host was freed, and none was misused");
     return done();
 }

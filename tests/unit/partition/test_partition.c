@@ -156,12 +156,12 @@ static void test_methods(const struct graph *graph)
                    is_measured_right(graph, block(graph, parts), parts) &&
                    is_measured_right(graph, stream(graph, parts), parts);
     }
-    ok(block_wrong == NULL, "%s: blocks are ranges of equal shares%s%s", graph->name, block_wrong ? ": " : "",
+    ok(block_wrong == NULL, "%s: blocks are ranges with equal shares%s%s", graph->name, block_wrong ? ": " : "",
        block_wrong ? block_wrong : "");
-    ok(sliced, "%s: hash, blocks and the fingerprint do not depend on slices", graph->name);
-    ok(stream_wrong == NULL, "%s: a stream gives even parts%s%s", graph->name, stream_wrong ? ": " : "",
+    ok(sliced, "%s: owners by hash and blocks, and the fingerprint, do not depend on slices", graph->name);
+    ok(stream_wrong == NULL, "%s: stream makes parts of about equal sizes%s%s", graph->name, stream_wrong ? ": " : "",
        stream_wrong ? stream_wrong : "");
-    ok(measured, "%s: measures are as counted", graph->name);
+    ok(measured, "%s: measures of a partition equal plain counts", graph->name);
 }
 
 static void test_hash(void)
@@ -180,7 +180,8 @@ static void test_hash(void)
     for (int p = 0; p < PARTS; p++)
         if (llabs(count[p] - N / PARTS) > worst) worst = llabs(count[p] - N / PARTS);
     ok(worst < 5 * 105, "hash: parts of %d differ by %" PRId64 " from the mean, which is chance", N / PARTS, worst);
-    ok(llabs(beside - N / PARTS) < 5 * 105, "hash: neighbours by number are together as often as others");
+    ok(llabs(beside - N / PARTS) < 5 * 105,
+       "hash: neighbours by number are in the same part as often as other vertices");
     free(owner);
 }
 
@@ -247,7 +248,7 @@ static void test_repair(const struct graph *graph)
         }
     }
     ok(wrong == NULL, "%s: bad partitions are repaired%s%s", graph->name, wrong ? ": " : "", wrong ? wrong : "");
-    ok(idle == 0, "%s: and a good one stays", graph->name);
+    ok(idle == 0, "%s: a good partition is not changed by the repair", graph->name);
     free(owner);
 }
 
@@ -266,7 +267,7 @@ static void test_seconds(void)
     int                               right = 1;
 
     for (int i = 0; i < 7; i++) right = right && gr_partition_seconds(&measure, &costs[i]) == expected[i];
-    ok(right, "the predicted time is that of the part with most to do");
+    ok(right, "the predicted time is that of the part with the most work");
 }
 
 static void test_fingerprint(void)
@@ -284,7 +285,8 @@ static void test_fingerprint(void)
     swapped = gr_partition_slice_fingerprint(&graph.slice);
     row[0] = 399;
     other = gr_partition_slice_fingerprint(&graph.slice);
-    ok(whole == swapped && whole != other, "the fingerprint: entries in any order, but no others");
+    ok(whole == swapped && whole != other,
+       "the fingerprint does not depend on the order of entries, and differs for other entries");
     graph_fini(&graph);
 }
 
@@ -320,7 +322,7 @@ static void test_partition_no_memory(void)
     }
     strict_host_fail(&host, -1, 0);
     gr_partition_measure_fini(&context, &measure);
-    ok(clean && calls[0] > 3 && calls[1] > 3 && calls[2] > 3, "no memory: outputs as they were");
+    ok(clean && calls[0] > 3 && calls[1] > 3 && calls[2] > 3, "without memory owners are unchanged");
     free(owner);
     free(was);
     graph_fini(&graph);
@@ -343,6 +345,6 @@ int main(void)
     test_seconds();
     test_fingerprint();
     test_partition_no_memory();
-    ok(host.fault == NULL && host.live_blocks == 0, "memory of the host was used as it should be");
+    ok(host.fault == NULL && host.live_blocks == 0, "all memory of the host was freed, and none was misused");
     return done();
 }

@@ -120,7 +120,7 @@ static void test_way_bits(const struct sample_dataset *set, const char *name, co
         good = compute_ways(set, settings, "dense.module=reference", outputs);
     }
     ok(good && outputs[0].logits[CLASSES] != outputs[0].logits[2 * CLASSES],
-       "%s, %s: bitwise equal in blocks of rows, in memory and in a file", name, settings);
+       "%s, %s: evaluation in blocks of rows, in memory and in a file, is bitwise identical", name, settings);
 }
 
 static void test_all_bits(void)
@@ -213,18 +213,19 @@ static void test_memory(void)
         snprintf(settings, sizeof settings, "hidden=%d %s", HIDDEN, blocks[i]);
         bytes[i] = bytes_of_evaluation(set, settings);
     }
-    ok(bytes[0] > 4 * layer, "all rows at once need %lld bytes, a layer has %lld", (long long)bytes[0],
+    ok(bytes[0] > 4 * layer, "evaluation of all rows at once needs %lld bytes; one layer has %lld", (long long)bytes[0],
        (long long)layer);
-    ok(bytes[1] > 2 * layer && bytes[1] < bytes[0], "blocks need outputs of two layers: %lld bytes",
+    ok(bytes[1] > 2 * layer && bytes[1] < bytes[0], "evaluation in blocks needs the outputs of two layers: %lld bytes",
        (long long)bytes[1]);
-    ok(bytes[2] > 0 && bytes[2] <= bytes[1] - 2 * layer, "and with a file none: %lld bytes", (long long)bytes[2]);
+    ok(bytes[2] > 0 && bytes[2] <= bytes[1] - 2 * layer,
+       "evaluation in blocks with a file needs no outputs in memory: %lld bytes", (long long)bytes[2]);
     snprintf(settings, sizeof settings, "hidden=%d memory.limit=%lld", HIDDEN,
              (long long)(bytes[0] + bytes[1]) / 2000000);
     host_set_all(api, "eval.blocks=auto");
-    ok(bytes_of_evaluation(set, settings) > 0, "auto takes them where all rows do not fit");
+    ok(bytes_of_evaluation(set, settings) > 0, "eval.blocks=auto uses blocks if all rows do not fit into memory");
     host_set_all(api, "eval.blocks=no");
     ok(bytes_of_evaluation(set, settings) < 0 && error.code == GRAFT_ERR_NOMEM,
-       "and with eval.blocks=no that is refused: %s", error.message);
+       "eval.blocks=no is refused if all rows do not fit into memory: %s", error.message);
     host_set_all(api, "memory.limit=0");
 }
 
@@ -255,7 +256,8 @@ static void test_allocations(const char *way)
             good = host.live_bytes == before && ((const unsigned char *)logits)[sizeof logits - 1] == 7;
     }
     strict_host_fail(&host, -1, 0);
-    ok(good && rc == GRAFT_OK && failures > 10, "%s: any allocation may fail, of which %d did", way, failures);
+    ok(good && rc == GRAFT_OK && failures > 10,
+       "%s: allocations fail in turn, %d of them, and results are right afterwards", way, failures);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -275,13 +277,13 @@ static void test_files(void)
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     ok(rc == GRAFT_ERR_IO && trainer == NULL && strstr(error.message, "graft-no-such-folder") != NULL &&
            error.native_code != 0,
-       "a folder that is missing: %s", error.message);
+       "a missing folder for blocks is refused: %s", error.message);
     host_set_all(api, blocks[2]);
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     host_set_all(api, "eval.blocks=/tmp/graft-no-such-folder");
     ok(rc == GRAFT_OK && train->epoch(trainer, &epoch, &error) == GRAFT_ERR_IO &&
            train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) == GRAFT_ERR_IO,
-       "and later: %s", error.message);
+       "a folder for blocks that is removed later is reported: %s", error.message);
     host_set_all(api, blocks[2]);
     getrlimit(RLIMIT_FSIZE, &usual);
     small = usual;
@@ -289,12 +291,13 @@ static void test_files(void)
     setrlimit(RLIMIT_FSIZE, &small);
     rc = rc == GRAFT_OK ? train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) : rc;
     setrlimit(RLIMIT_FSIZE, &usual);
-    ok(rc == GRAFT_ERR_IO, "a file larger than the process may write is no signal: %s", error.message);
+    ok(rc == GRAFT_ERR_IO, "a file of blocks that exceeds the limit of file sizes is an error and no signal: %s",
+       error.message);
     ok(trainer != NULL && train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error) == GRAFT_OK,
-       "and the trainer goes on");
+       "after that error the trainer can be used");
     train->destroy(trainer);
     sample_dataset_fini(&set);
-    ok(rmdir(folder) == 0, "no file is left in the folder");
+    ok(rmdir(folder) == 0, "no file of blocks is left in the folder");
 }
 
 static void test_unread_rows(void)
@@ -313,7 +316,7 @@ static void test_unread_rows(void)
     x[(N - 1) * set.features.stride] = (float)NAN;
     if (rc == GRAFT_OK) rc = train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &error);
     ok(rc == GRAFT_ERR_FORMAT && strstr(error.message, "features of vertex 1499") != NULL,
-       "a row that is not finite is found: %s", error.message);
+       "a row that is not finite is found in evaluation by blocks: %s", error.message);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -342,6 +345,6 @@ int main(void)
     test_allocations(blocks[2]);
     test_files();
     api->close(api->context);
-    ok(host.fault == NULL && host.live_blocks == 0, "all memory is returned");
+    ok(host.fault == NULL && host.live_blocks == 0, "all memory of the trainers is freed");
     return done();
 }

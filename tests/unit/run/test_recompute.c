@@ -79,14 +79,15 @@ static void check_same(const char *model, const char *settings, int saves)
         host_set_all(apis[i], settings);
         if (rc == GRAFT_OK) rc = run_trainer(&o[i], apis[i], i == 0 ? "no" : "yes");
     }
-    if (!ok(rc == GRAFT_OK, "%s, %s: both train", model, settings)) {
+    if (!ok(rc == GRAFT_OK, "%s, %s: the trainers with and without recompute train", model, settings)) {
         diag("%s", error.message);
     } else {
         ok(same_epochs(&o[0], &o[1]) && host_same_state(train, o[0].trainer, o[1].trainer) &&
                memcmp(o[0].logits, o[1].logits, sizeof o[0].logits) == 0,
            "%s, %s: losses, state and predictions are bitwise identical", model, settings);
         ok(saves ? o[1].activations < o[0].activations - 0.05 : o[1].activations <= o[0].activations,
-           "%s, %s: activations of %.1f MB are %.1f", model, settings, o[0].activations, o[1].activations);
+           "%s, %s: activations of %.1f MB become %.1f MB with recompute", model, settings, o[0].activations,
+           o[1].activations);
     }
     train->destroy(o[0].trainer);
     train->destroy(o[1].trainer);
@@ -119,7 +120,7 @@ static void test_masked(void)
     reset(api);
     ok(api->set(api->context, "model", "sage", &error) == GRAFT_OK && run_trainer(o, api, "yes") == GRAFT_OK &&
            strstr(o->explained, "a step needs") != NULL && strstr(o->explained, "\nrecompute ") != NULL,
-       "masks of rows are on, and explain() tells of recompute");
+       "masks of rows are used, and explain() mentions recompute");
     train->destroy(o->trainer);
     free(o);
 }
@@ -157,9 +158,10 @@ static void test_recompute_limit(void)
         }
     }
     ok(hinted > 3 && plain > 3 && wrong == 0 && short_of <= 2,
-       "%d refusals say that recompute might do, and but for %d it does; %d do not, and it does not", hinted, short_of,
-       plain);
-    ok(!recompute_refused("0", "no"), "without a limit none is refused");
+       "%d refusals advise recompute, and except for %d it helps; %d do not advise it, and it "
+       "would not help",
+       hinted, short_of, plain);
+    ok(!recompute_refused("0", "no"), "without a memory limit no trainer is refused");
     reset(api);
 }
 
@@ -180,7 +182,7 @@ int main(void)
 
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[0], &error) == GRAFT_OK &&
                 graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[1], &error) == GRAFT_OK,
-            "the library opens twice")) {
+            "two contexts are opened")) {
         diag("%s", error.message);
         return done();
     }

@@ -107,15 +107,16 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
         o[i].steps = strcmp(workers[1], "workers.sparse=auto") == 0 ? STEPS_MOST : 2;
         rc = run_with(&o[i], apis[i], set);
     }
-    if (!ok(rc == GRAFT_OK, "%s: both train", settings)) {
+    if (!ok(rc == GRAFT_OK, "%s: the trainers with and without the pipeline train", settings)) {
         diag("%s", error.message);
     } else {
-        ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions are bitwise identical", settings);
+        ok(same_results(&o[0], &o[1]), "%s: losses, state and predictions are bitwise identical with the pipeline",
+           settings);
         ok(strstr(o[0].explained, "\nworkers ") == NULL && strstr(o[1].explained, "\nworkers ") != NULL &&
                (strstr(o[1].explained, "steps run in the plain order, because") == NULL) == piped &&
                (strstr(o[1].explained, " tasks; idle ") != NULL) == piped &&
                (strstr(o[1].explained, ": auto takes the ") != NULL) == (piped && o[1].steps == STEPS_MOST),
-           "%s: explain() tells whether the pipeline is used", settings);
+           "%s: explain() says whether the pipeline is used", settings);
     }
     train->destroy(o[0].trainer);
     train->destroy(o[1].trainer);
@@ -171,8 +172,9 @@ static void check_no_memory(const struct sample_dataset *set)
         train->destroy(trainer);
     }
     ok(k > 3 && k < 1000 && failed > 0 && wrong == 0,
-       "of %lld steps without memory for one allocation %lld fail, and the others do without it", (long long)k - 1,
-       (long long)failed);
+       "of %lld steps in which one allocation fails %lld fail, and the others work without that "
+       "memory",
+       (long long)k - 1, (long long)failed);
 }
 
 /* The host cancels the first step during each of its allocations in turn. The next step must have the loss of a first
@@ -198,7 +200,7 @@ static void check_cancelled_step(const struct sample_dataset *set)
         train->destroy(trainer);
     }
     ok(k > 3 && k < 1000 && cancelled > 0 && wrong == 0,
-       "of %lld steps that the host cancels %lld say so, and the next one has the same loss", (long long)k - 1,
+       "of %lld steps that the host cancels %lld return that, and the next step has the same loss", (long long)k - 1,
        (long long)cancelled);
 }
 
@@ -282,7 +284,7 @@ int main(int n, char **arguments)
     host.deallocate = any_deallocate;
     if (!ok(graft_load(getenv("GRAFT_LIBRARY"), NULL, &apis[0], &error) == GRAFT_OK &&
                 graft_load(getenv("GRAFT_LIBRARY"), &host, &apis[1], &error) == GRAFT_OK,
-            "the library opens twice")) {
+            "two contexts are opened")) {
         diag("%s", error.message);
         return done();
     }
@@ -298,7 +300,8 @@ int main(int n, char **arguments)
     if (n == 1) check_cancelled_step(&sets[0]);
     for (int i = 0; i < 2; i++) sample_dataset_fini(&sets[i]);
     for (int i = 0; i < 2; i++) apis[i]->close(apis[i]->context);
-    ok(live_bytes == 0 && logs_elsewhere == 0, "all memory went back, and only the calling thread logged");
+    ok(live_bytes == 0 && logs_elsewhere == 0,
+       "all memory is freed, and only the calling thread has written to the log");
     diag("%lld allocations in other threads", (long long)allocations_elsewhere);
     return done();
 }

@@ -81,14 +81,14 @@ static void compare_orders(const graft_api *api, const graft_dataset *set)
 
     if (!ok(train_in_order(api, set, "workers.sparse=0", &plain) == GRAFT_OK &&
                 train_in_order(api, set, "workers.sparse=1", &piped) == GRAFT_OK,
-            "models train with both modules")) {
+            "models train with both dense modules")) {
         diag("%s", error.message);
         return;
     }
     ok(plain.loss[0] != plain.loss[EPOCHS - 1] && memcmp(plain.loss, piped.loss, sizeof plain.loss) == 0,
-       "losses are bitwise identical in the plain order and in the pipeline");
+       "losses with each module are bitwise identical with and without the pipeline");
     ok(piped.fastest < 0.8 * plain.fastest,
-       "the modules work at the same time: an epoch takes %.2f of its time in the plain order",
+       "both modules work at the same time: an epoch takes %.2f of its time without the pipeline",
        piped.fastest / plain.fastest);
     diag("%.0f ms in the plain order, %.0f ms in the pipeline", 1e3 * plain.fastest, 1e3 * piped.fastest);
     diag("%s", strstr(piped.explained, "workers ") != NULL ? strstr(piped.explained, "workers ") : "");
@@ -114,7 +114,7 @@ int main(int n, char **modules)
     if (!ok(n == 3 && graft_load(getenv("GRAFT_LIBRARY"), NULL, &api, &error) == GRAFT_OK &&
                 api->load_module(api->context, modules[1], &error) == GRAFT_OK &&
                 api->load_module(api->context, modules[2], &error) == GRAFT_OK,
-            "the library opens and loads both modules")) {
+            "a context is opened and loads both modules")) {
         diag("%s", error.message);
         return done();
     }

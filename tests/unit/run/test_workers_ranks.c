@@ -140,14 +140,16 @@ static void check_ranks(const struct sample_dataset *set, int32_t n_ranks, const
     job->steps = strstr(of_case, "sparse=auto") != NULL ? STEPS_MOST : 3;
     settings_init(&settings, of_case);
     clean = hosts_run(&hosts, n_ranks, settings.at, compare_body, job);
-    if (!ok(clean && hosts_fault(&hosts) == NULL, "%d ranks, %s: all train", n_ranks, of_case)) {
+    if (!ok(clean && hosts_fault(&hosts) == NULL, "%d ranks, %s: the trainers with and without the pipeline train",
+            n_ranks, of_case)) {
         diag("%s", hosts_fault(&hosts));
     } else {
         for (int32_t i = 0; i < n_ranks; i++) {
             same = same && job->same[i];
             as_said = as_said && job->piped[i] == piped;
         }
-        ok(same, "%d ranks, %s: losses, state and predictions are bitwise identical", n_ranks, of_case);
+        ok(same, "%d ranks, %s: losses, state and predictions are bitwise identical with the pipeline", n_ranks,
+           of_case);
         ok_or(as_said, job->explained, "%d ranks, %s: explain() tells whether the pipeline is used", n_ranks, of_case);
     }
     free(job);
@@ -275,7 +277,8 @@ static void check_rank_without_memory(const struct sample_dataset *set, const ch
         failed += hosts.at[0].rc != GRAFT_OK;
     }
     if (!ok(loss != 0 && k > 3 && k < MOST && failed > 0 && wrong == 0,
-            "%s: of %lld steps without memory for one allocation %lld fail on all ranks, and the others do without it",
+            "%s: of %lld steps in which one allocation fails %lld fail on all ranks, and the others "
+            "work without that memory",
             of_case, (long long)k - 1, (long long)failed))
         diag("%lld wrong; %s", (long long)wrong, hosts.at[0].error.message);
     free(plot);

@@ -63,12 +63,13 @@ int main(void)
     int64_t                   one[ENTRIES] = { 0 }, several[ENTRIES] = { 0 };
 
     count_entries(0, 1, one);
-    ok(fabs(deviation_of(one, DRAWS)) < 4.5, "one of row 0: in proportion to degrees (%.2f)", deviation_of(one, DRAWS));
+    ok(fabs(deviation_of(one, DRAWS)) < 4.5, "single draws from row 0 are in proportion to degrees (%.2f)",
+       deviation_of(one, DRAWS));
     count_entries(1, 4, several);
-    ok(fabs(deviation_of(several, 4.0 * DRAWS)) < 4.5, "with replacement: the same (%.2f)",
+    ok(fabs(deviation_of(several, 4.0 * DRAWS)) < 4.5, "draws with replacement are in proportion to degrees (%.2f)",
        deviation_of(several, 4.0 * DRAWS));
-    ok(gr_sample_draw_count(&rule, 100, 0) == 5, "vertices of degree 0 are not drawn");
-    ok(gr_sample_draw_count(&rule, 100, 1) == 1, "nor if they belong to another rank");
-    ok(gr_sample_draw_count(&rule, 3, 5) == 0, "a vertex of another rank has no neighbours here");
+    ok(gr_sample_draw_count(&rule, 100, 0) == 5, "vertices of degree 0 are never drawn");
+    ok(gr_sample_draw_count(&rule, 100, 1) == 1, "vertices of degree 0 that belong to another rank are never drawn");
+    ok(gr_sample_draw_count(&rule, 3, 5) == 0, "no neighbours are drawn for a vertex of another rank");
     return done();
 }

@@ -191,8 +191,12 @@ static void test_layers(const struct world *w, const char *settings, const int64
         same &= memcmp(other, print[t], sizeof again) != 0;
         samples->destroy(sampler);
     }
-    ok(fault == NULL && once, "%s: blocks, and weights by importance (%s)", settings, fault != NULL ? fault : "right");
-    ok(same, "%s: bitwise identical with 1, 2, 4, 5 threads and from the middle; another epoch differs", settings);
+    ok(fault == NULL && once, "%s: layer-wise blocks and their importance weights are right (%s)", settings,
+       fault != NULL ? fault : "right");
+    ok(same,
+       "%s: batches are bitwise identical with 1, 2, 4, 5 threads and from the middle; another "
+       "epoch differs",
+       settings);
     free(seen);
 }
 
@@ -252,7 +256,8 @@ static void test_draws(const struct world *w, int64_t fanout)
     }
     ok(tested > 5 && worst < 4.5 && chi < (double)tested + 5 * sqrt(2 * (double)tested) &&
            fabs(expected - (double)fanout) < 1e-3,
-       "fanout %lld: %lld vertices are drawn with their probabilities: %.2f deviations at most, chi-square %.1f",
+       "fanout %lld: %lld vertices are drawn with the right probabilities: at most %.2f "
+       "deviations, chi-square %.1f",
        (long long)fanout, (long long)tested, worst, chi);
     samples->destroy(sampler);
     free(q);
@@ -292,7 +297,8 @@ static void test_subsets(void)
         subsets++;
     }
     /* 43.8: the chi-square distribution with 19 degrees of freedom exceeds it once in 1000 times. */
-    ok(subsets == SUBSETS && chi < 43.8, "%lld subsets, chi-square %.1f", (long long)subsets, chi);
+    ok(subsets == SUBSETS && chi < 43.8,
+       "the %lld possible subsets are drawn with the right probabilities, chi-square %.1f", (long long)subsets, chi);
     samples->destroy(sampler);
     mxm->matrix_destroy(w.matrix);
 }
@@ -339,7 +345,8 @@ static void test_no_bias(const struct world *w)
         tested++;
     }
     ok(tested > 50 && worst < 5 && chi < 1.5 * (double)tested,
-       "sums over in-neighbours of %lld rows have no bias: %.2f deviations at most, %.2f squared in the mean",
+       "estimated sums over in-neighbours of %lld rows have no bias: at most %.2f deviations, "
+       "mean square %.2f",
        (long long)tested, worst, chi / (double)tested);
     samples->destroy(sampler);
     free(sum);
@@ -380,14 +387,14 @@ static void test_all(const struct world *w)
         if (samples->sample(sampler, seeds, 4, 0, &batch, &error) == GRAFT_OK)
             count[0] = copy_blocks(sampler, &batch, some, &ones);
         if (k == 2) {
-            ok(batch.n_vertices == 4 && ones, "fanout=0: only edges between destinations");
+            ok(batch.n_vertices == 4 && ones, "with fanout=0 a block has only edges between destinations");
         } else if (samples->sample(sampler, seeds, 4, GRAFT_SAMPLE_ALL, &batch, &error) == GRAFT_OK) {
             count[1] = copy_blocks(sampler, &batch, all, &of_all);
             ok(count[0] == count[1] && memcmp(all, some, (size_t)count[0] * sizeof *all) == 0 && ones && of_all,
-               "%s: all in-neighbours, with weights 1", settings[k]);
+               "%s: sample() with all neighbours has weights 1", settings[k]);
         }
         samples->explain(sampler, text, sizeof text, &error);
-        ok(strstr(text, "\nladies    ") != NULL, "explain() of %s", settings[k]);
+        ok(strstr(text, "\nladies    ") != NULL, "explain() describes the sampler %s", settings[k]);
         samples->destroy(sampler);
     }
 }
@@ -413,8 +420,8 @@ static void test_no_memory(const struct world *w)
         samples->destroy(sampler);
         sampler = NULL;
     }
-    ok(fault == NULL && rc == GRAFT_OK && failures > 5, "%lld lacks of memory (%s)", (long long)failures,
-       fault != NULL ? fault : "right");
+    ok(fault == NULL && rc == GRAFT_OK && failures > 5, "%lld allocations fail in turn, and batches are right (%s)",
+       (long long)failures, fault != NULL ? fault : "right");
 }
 
 int main(void)
@@ -440,10 +447,10 @@ int main(void)
     test_all(&small);
     test_no_memory(&small);
     ok(make_ladies(&small, "fanout=3,4,5") == NULL && strstr(error.message, "'fanout'") != NULL,
-       "a wrong number of sizes is refused: %s", error.message);
+       "a wrong number of layer sizes is refused: %s", error.message);
     world_fini(&small);
     world_fini(&large);
     api->close(api->context);
-    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned");
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory of the samplers is freed");
     return done();
 }

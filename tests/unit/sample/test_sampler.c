@@ -219,7 +219,7 @@ static void test_definition(void)
             fault = check_blocks(&s, &batch, fanout[which / 2 % 3], which / 6 % 3, which / 18);
             n += batch.n_seeds;
         }
-        ok(fault == NULL && n == many, "fanout %s, %s, %s replacement, %s: blocks as defined (%s)",
+        ok(fault == NULL && n == many, "fanout %s, %s, %s replacement, %s: blocks satisfy their definition (%s)",
            fanouts[which / 2 % 3], weights[which / 6 % 3], which / 18 ? "with" : "without",
            which % 2 ? "hash table" : "array", fault != NULL ? fault : "all seeds");
         setting_fini(&s);
@@ -288,12 +288,12 @@ static void test_any_threads(void)
                 prefetched += helper[h].made;
             }
             ok(n == 19 && again == 0 && memcmp(expected + 7, got + 7, 12 * sizeof *got) == 0 && failed == NULL,
-               "%s, %s threads, %d of the host: the same 19 batches, also from the 8th on",
+               "%s, %s threads, %d threads of the host: the same 19 batches, also from batch 8 on",
                hashed ? "hash table" : "array", threads[which % 6], helpers);
             setting_fini(&s);
         }
     }
-    ok(prefetched > 0, "threads of the host made %lld batches", (long long)prefetched);
+    ok(prefetched > 0, "threads of the host have made %lld batches", (long long)prefetched);
     set_option("threads", "0");
     set_option("sample.ahead", "0");
 }
@@ -316,14 +316,14 @@ static void test_epochs(void)
         samples->begin(s.sampler, epoch, 0, &n_batches, &error);
         while (samples->next(s.sampler, &batch, &error) == GRAFT_OK)
             for (int64_t i = 0; i < batch.n_seeds; i++) order[epoch][at++] = batch.vertex[i];
-        ok(at == 333 && n_batches == 7, "epoch %d: 7 batches of 333 seeds", epoch);
+        ok(at == 333 && n_batches == 7, "epoch %d has 7 batches of 333 seeds", epoch);
     }
     for (int64_t i = 0; i < 333; i++) {
         same += order[0][i] == order[1][i];
         n += !seen[order[0][i]]++;
     }
-    ok(n == 333, "each seed once");
-    ok(same < 12, "in another order (%lld at the same place)", (long long)same);
+    ok(n == 333, "each seed is in one batch of an epoch");
+    ok(same < 12, "seeds have another order in each epoch (%lld have the same position)", (long long)same);
     samples->destroy(s.sampler);
     free(s.seeds);
     set_option("drop_last", "yes"); /* no sampler exists now, so the option can be set */
@@ -331,7 +331,7 @@ static void test_epochs(void)
     samples->begin(s.sampler, 0, 0, &n_batches, &error);
     for (n = 0; samples->next(s.sampler, &batch, &error) == GRAFT_OK; n++)
         if (batch.n_seeds != 50) break;
-    ok(n == 6 && n_batches == 6, "drop_last: 6 batches of 50 seeds");
+    ok(n == 6 && n_batches == 6, "with drop_last an epoch has 6 batches of 50 seeds");
     setting_fini(&s);
     set_option("drop_last", "no");
 }
@@ -354,8 +354,8 @@ static void test_all_neighbours(void)
         if (batch.n_seeds != 4 || batch.index != -1 || memcmp(batch.vertex, query, sizeof query) != 0) fault = "seeds";
         if (samples->next(s.sampler, &next, &error) == GRAFT_OK) got[i] = digest_of(&s, &next);
     }
-    ok(fault == NULL, "sample() with all neighbours: %s", fault != NULL ? fault : "as defined");
-    ok(memcmp(expected, got, sizeof got) == 0, "the epoch continues where it was");
+    ok(fault == NULL, "sample() returns all neighbours: %s", fault != NULL ? fault : "as defined");
+    ok(memcmp(expected, got, sizeof got) == 0, "after sample() the epoch continues with its next batch");
     setting_fini(&s);
 }
 
@@ -435,30 +435,31 @@ static void test_distributions(void)
     for (int i = 0; i < 1000; i++) even[i] = 1.0 / 1000;
     draw_star(1000, NULL, 10, 100000, count, NULL);
     deviation = chi_squared(count, even, 1000, 1e6, 0.01);
-    ok(fabs(deviation) < 4.5, "10 of 1000, a million draws: all alike (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5, "draws of 10 of 1000 vertices, a million times, are uniform (%.2f)", deviation);
     memset(count, 0, sizeof count);
     draw_star(200, NULL, 100, 20000, count, NULL);
     for (int i = 0; i < 200; i++) even[i] = 1.0 / 200;
     deviation = chi_squared(count, even, 200, 2e6, 0.5);
-    ok(fabs(deviation) < 4.5, "100 of 200: all alike (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5, "draws of 100 of 200 vertices are uniform (%.2f)", deviation);
     memset(count, 0, sizeof count);
     draw_star(10, NULL, 2, 200000, count, pair);
     for (int i = 0; i < 10; i++)
         for (int j = i + 1; j < 10; j++) p[10 * i + j] = 1.0 / 45;
     deviation = chi_squared(pair, p, 100, 2e5, 0);
-    ok(fabs(deviation) < 4.5, "2 of 10: all pairs alike (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5, "draws of 2 of 10 vertices have all pairs with the same probability (%.2f)", deviation);
 
     set_option("sample.replace", "yes");
     memset(count, 0, sizeof count);
     draw_star(200, NULL, 50, 20000, count, NULL);
     deviation = chi_squared(count, even, 200, 1e6, 0);
-    ok(fabs(deviation) < 4.5, "with replacement: all alike (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5, "draws with replacement are uniform (%.2f)", deviation);
     set_option("sample.weights", "edge");
     memset(count, 0, sizeof count);
     for (int i = 0; i < 7; i++) p[i] = weights[i] / 20.0;
     draw_star(7, weights, 10, 100000, count, NULL);
     deviation = chi_squared(count, p, 7, 1e6, 0);
-    ok(fabs(deviation) < 4.5 && count[2] == 0, "with replacement by edge: in proportion (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5 && count[2] == 0,
+       "draws with replacement by edge weights are in proportion to the weights (%.2f)", deviation);
 
     /* Without replacement the pair (i, j) has probability w_i/W w_j/(W-w_i) + w_j/W w_i/(W-w_j). */
     set_option("sample.replace", "no");
@@ -471,7 +472,8 @@ static void test_distributions(void)
             p[7 * i + j] = weights[i] / 20.0 * weights[j] / (20.0 - weights[i]) +
                            weights[j] / 20.0 * weights[i] / (20.0 - weights[j]);
     deviation = chi_squared(pair, p, 49, 3e5, 0);
-    ok(fabs(deviation) < 4.5, "without replacement by edge: as one after the other (%.2f)", deviation);
+    ok(fabs(deviation) < 4.5, "draws without replacement by edge weights are those of one draw after the other (%.2f)",
+       deviation);
     set_option("sample.weights", "uniform");
 }
 
@@ -518,9 +520,9 @@ static void test_refusals(void)
     sampler_refuses(create_sampler(&s, good, 3), GRAFT_ERR_OPTION, "entry 20 of the graph is -1", "a negative weight");
     set_option("sample.weights", "uniform");
     sampler_refuses(api->set(api->context, "fanout", "-2", &error), GRAFT_ERR_OPTION, "-2", "fanout -2");
-    if (!ok(create_sampler(&s, good, 3) == GRAFT_OK, "a good one")) return;
+    if (!ok(create_sampler(&s, good, 3) == GRAFT_OK, "a sampler with legal options is created")) return;
     sampler_refuses(samples->block(s.sampler, 0, &block, &error), GRAFT_ERR_STATE, "next()", "a block of no batch");
-    ok(samples->next(s.sampler, &batch, &error) == GRAFT_OK, "a batch");
+    ok(samples->next(s.sampler, &batch, &error) == GRAFT_OK, "the sampler makes a batch");
     sampler_refuses(samples->block(s.sampler, 2, &block, &error), GRAFT_ERR_ARG, "layer is 2", "a layer too many");
     sampler_refuses(samples->begin(s.sampler, -1, 0, NULL, &error), GRAFT_ERR_ARG, "epoch is -1", "a negative epoch");
     sampler_refuses(samples->begin(s.sampler, 0, 3, NULL, &error), GRAFT_ERR_ARG, "2 batches",
@@ -534,8 +536,9 @@ static void test_refusals(void)
     sampler_refuses(samples->prefetch(s.sampler, NULL, &error), GRAFT_ERR_ARG, "made is null",
                     "prefetch without result");
     ok(samples->explain(s.sampler, text, sizeof text, &error) == GRAFT_OK && strstr(text, " 2 of 2 seeds") != NULL,
-       "explain() says how many batches there are");
-    ok(samples->prefetch((graft_sampler *)s.matrix, &made, &error) == GRAFT_ERR_STATE, "prefetch of a matrix");
+       "explain() reports the number of batches");
+    ok(samples->prefetch((graft_sampler *)s.matrix, &made, &error) == GRAFT_ERR_STATE,
+       "prefetch() of a matrix is refused");
     setting_fini(&s);
 }
 
@@ -548,7 +551,7 @@ int main(void)
     }
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
-    if (!ok(mxm != NULL && samples != NULL, "the interface is there")) return done();
+    if (!ok(mxm != NULL && samples != NULL, "the library has the interface for samplers")) return done();
     test_definition();
     test_any_threads();
     test_epochs();

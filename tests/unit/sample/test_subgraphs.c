@@ -177,10 +177,10 @@ static void test_subgraph_epochs(const struct scene *s, const char *settings, in
         same &= memcmp(other, print[t], sizeof again) != 0;
         samples->destroy(sampler);
     }
-    ok(fault == NULL && n_batches == expected, "%s: %lld batches are subgraphs (%s)", settings, (long long)n_batches,
-       fault != NULL ? fault : "right");
-    ok(least == 1 && largest <= most, "%s: all seeds are in an epoch", settings);
-    ok(same, "%s: the same on 1, 2, 3, 5 threads and from the middle; another epoch is another one", settings);
+    ok(fault == NULL && n_batches == expected, "%s: %lld batches are subgraphs of the graph (%s)", settings,
+       (long long)n_batches, fault != NULL ? fault : "right");
+    ok(least == 1 && largest <= most, "%s: all seeds are in one epoch", settings);
+    ok(same, "%s: batches are the same with 1, 2, 3, 5 threads and from the middle; another epoch differs", settings);
     free(seen);
 }
 
@@ -230,8 +230,8 @@ static void test_saint_weights(const struct scene *s)
     for (int64_t i = 0; i < s->n_seeds; i++) expected += feature(s->seeds[i]);
     loss /= (double)read;
     losses = sqrt((losses / (double)read - loss * loss) / (double)read);
-    ok(fabs(loss - expected) < 4.5 * losses, "sums over seeds have no bias: %.2f, expected %.2f, deviation %.2f", loss,
-       expected, losses);
+    ok(fabs(loss - expected) < 4.5 * losses,
+       "weighted sums over seeds have no bias: %.2f, expected %.2f, deviation %.2f", loss, expected, losses);
     for (int64_t v = 0; v < s->n; v++) {
         const double n = (double)times[v], mean = sum[v] / n;
         double       all = 0, deviation;
@@ -245,9 +245,10 @@ static void test_saint_weights(const struct scene *s)
         tested++;
     }
     ok(tested > 20 && worst < 5 && chi < 2 * (double)tested,
-       "sums over in-neighbours of %lld seeds have no bias: %.2f deviations at most, %.2f squared in the mean",
+       "weighted sums over in-neighbours of %lld seeds have no bias: at most %.2f deviations, "
+       "mean square %.2f",
        (long long)tested, worst, chi / (double)tested);
-    ok(is_one, "an edge of a vertex to itself has weight 1");
+    ok(is_one, "a self-loop has weight 1");
     samples->destroy(sampler);
     free(sum);
     free(square);
@@ -271,9 +272,9 @@ static void test_given_seeds(const struct scene *s)
             fault = check_batch(s, sampler, &batch, 0);
         ok(fault == NULL && batch.n_seeds == 4 && memcmp(batch.vertex, seeds, sizeof seeds) == 0 &&
                batch.weight == NULL,
-           "%s: given seeds (%s)", kinds[k], fault != NULL ? fault : "right");
+           "%s: sample() makes a batch of given seeds (%s)", kinds[k], fault != NULL ? fault : "right");
         ok(samples->sample(sampler, seeds, 4, GRAFT_SAMPLE_ALL, &batch, &error) == GRAFT_OK && batch.n_seeds == 4,
-           "%s: all neighbours of given seeds", kinds[k]);
+           "%s: sample() returns all neighbours of given seeds", kinds[k]);
         samples->explain(sampler, text, sizeof text, &error);
         ok(strstr(text, k ? "saint     walks of 2 steps" : "cluster   12 parts by ") != NULL, "%s: explain()",
            kinds[k]);
@@ -313,7 +314,7 @@ static void test_alternating_seeds(const struct scene *s)
     seconds[0] = seconds_of_sample(sampler, sorted, s->n);
     seconds[1] = seconds_of_sample(sampler, mixed, s->n);
     ok(count > s->n / 4 && count < s->n && seconds[1] < 20 * seconds[0] + 0.05,
-       "seeds whose parts alternate: %.4f s, sorted ones %.4f s", seconds[1], seconds[0]);
+       "create() takes %.4f s for seeds whose parts alternate, and %.4f s for sorted seeds", seconds[1], seconds[0]);
     samples->destroy(sampler);
     free(sorted);
     free(mixed);
@@ -335,7 +336,8 @@ static void test_subgraphs_cancel(const struct scene *s, const char *settings)
         if (rc == GRAFT_ERR_CANCELLED) cancelled++;
         else others++;
     }
-    ok(cancelled == 6 && sampler == NULL, "%s: %lld of 6 calls of create() end early", settings, (long long)cancelled);
+    ok(cancelled == 6 && sampler == NULL, "%s: %lld of 6 calls of create() are cancelled", settings,
+       (long long)cancelled);
     samples->destroy(sampler);
 }
 
@@ -358,7 +360,7 @@ static void test_subgraphs_no_memory(const struct scene *s, const char *settings
         samples->destroy(sampler);
         sampler = NULL;
     }
-    ok(good && rc == GRAFT_OK && failures > 10, "%s: %lld lacks of memory", settings, (long long)failures);
+    ok(good && rc == GRAFT_OK && failures > 10, "%s: %lld allocations fail in turn", settings, (long long)failures);
 }
 
 int main(void)
@@ -390,6 +392,6 @@ int main(void)
     scene_fini(&small);
     scene_fini(&large);
     api->close(api->context);
-    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned");
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory of the samplers is freed");
     return done();
 }

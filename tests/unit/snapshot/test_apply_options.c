@@ -147,7 +147,7 @@ static void apply_file(const struct sample_dataset *set, const struct pair *pair
     else
         right = rc == GRAFT_ERR_FORMAT && strstr(error.message, pair->message) != NULL &&
                 sum_of_weights(api, trainer) == before;
-    if (!ok(right, "%s %s: %s given to %s: %s", name, pair->both, pair->model, pair->trainer,
+    if (!ok(right, "a model of %s %s: %s applied to a trainer of %s: %s", name, pair->both, pair->model, pair->trainer,
             pair->message == NULL ? "taken"
             : warns               ? "a warning"
                                   : "refused"))

@@ -176,7 +176,8 @@ static void test_full_disk(graft_model *old, graft_model *next)
         if (bytes % 64 == 0) fine = fine && weight_in(path) == expected;
     }
     fine = fine && weight_in(path) == expected && length_of(previous) < 0;
-    if (!ok(fine && length > 1000, "a disk that is full at any of %lld bytes leaves the old file", (long long)length))
+    if (!ok(fine && length > 1000, "a disk that gets full at any of %lld bytes leaves the old file unchanged",
+            (long long)length))
         diag("%lld bytes: %s", (long long)bytes - 1, error.message);
 }
 
@@ -243,7 +244,7 @@ static void test_paused(graft_model *old)
     for (int i = 0; i < 3; i++) fine = fine && models->save(old, path, &error) == GRAFT_OK && files_in(folder) == 3;
     fine = write(go[1], &byte, 1) == 1 && fine;
     fine = waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0 && fine;
-    ok(fine && files_in(folder) == 2, "a save that takes long ends well beside others");
+    ok(fine && files_in(folder) == 2, "a save that takes long succeeds while other processes save");
     for (int i = 0; i < 2; i++) close(said[i]), close(go[i]);
     unlink(previous);
 }
@@ -298,7 +299,8 @@ static void test_steps(graft_model *const at[3], int links, int symbolic)
     }
     has_links = 1;
     ok(fine && steps > 6,
-       "killed at any of %lld steps%s%s, a save leaves a whole file and the one before it, and the next one no others",
+       "a process that is killed at any of %lld steps%s%s leaves a complete file and the one "
+       "before it, and the next save no others",
        (long long)steps, links ? "" : " without hard links", symbolic ? " behind a symbolic link" : "");
     unlink(path);
     unlink(previous);
@@ -334,13 +336,15 @@ static void test_dangling(graft_model *model)
     snprintf(second, sizeof second, "%s/second", folder);
     ok_fault("a link to a file that does not exist stays, and its target is the file",
              dangling_fault(model, "target", "target"));
-    ok_fault("so does a link to an absolute path", dangling_fault(model, absolute, "target"));
-    if (symlink("target", second) == 0) ok_fault("so does a link to a link", dangling_fault(model, "second", "target"));
+    ok_fault("a link with an absolute path stays, and its target is the file",
+             dangling_fault(model, absolute, "target"));
+    if (symlink("target", second) == 0)
+        ok_fault("a link to a link stays, and its target is the file", dangling_fault(model, "second", "target"));
     unlink(second);
     ok(symlink("model", second) == 0 && symlink("second", path) == 0 &&
            models->save(model, second, &error) == GRAFT_ERR_IO && error.native_code == ELOOP &&
            lstat(path, &status) == 0 && S_ISLNK(status.st_mode),
-       "links in a circle stay, with ERR_IO");
+       "links in a cycle stay, and save() returns ERR_IO");
     unlink(second);
     unlink(path);
 }
@@ -349,18 +353,18 @@ static void test_generations(graft_model *first, graft_model *second, graft_mode
 {
     ok(models->save(second, path, &error) == GRAFT_OK && weight_in(path) == first_weight(second) &&
            weight_in(previous) == first_weight(first),
-       "a second save keeps the file of the first beside it");
+       "a second save keeps the file of the first one as the previous file");
     ok(models->save(third, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
-       "a third one replaces the first");
+       "a third save replaces the previous file by that of the second one");
     cut_file(path, length_of(path) - 1);
     ok_or(isnan(weight_in(path)) && error.code == GRAFT_ERR_FORMAT && strstr(error.message, ".previous' is good"),
           error.message, "where a file is damaged, load() says that the one before it is good");
     ok(models->save(first, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(second),
-       "a damaged file does not take the place of a good one");
+       "a damaged file does not replace the previous file, which is good");
     unlink(path);
     ok(isnan(weight_in(path)) && error.code == GRAFT_ERR_NOT_FOUND && strstr(error.message, ".previous' is good"),
-       "where a file is gone, load() says so too");
-    ok(models->save(first, path, &error) == GRAFT_OK, "it can be saved again");
+       "if the file is missing, load() says that the previous file is good");
+    ok(models->save(first, path, &error) == GRAFT_OK, "if the file is missing, a model can be saved again");
     cut_file(path, 20);
     cut_file(previous, 30);
     ok_or(isnan(weight_in(path)) && strstr(error.message, ".previous' is not good either"), error.message,
@@ -395,7 +399,7 @@ static void test_header_checksum(graft_model *old, graft_model *next)
     ok_or(isnan(weight_in(path)) && strstr(error.message, "from byte 8 to byte ") != NULL, error.message,
           "a changed bit of a text is noticed");
     ok(models->save(next, path, &error) == GRAFT_OK && weight_in(previous) == first_weight(old),
-       "and such a file does not take the place of a good one");
+       "a file with a changed bit does not replace the previous file, which is good");
 }
 
 /* The checksums of large tensors tell where they are damaged. */
@@ -421,7 +425,7 @@ static void test_blocks(void)
               error.message, "a changed bit at byte %lld of %lld is in bytes %lld to %lld", at, length, begin, end);
         flip_bit_at(path, (long)at, SEEK_SET);
     }
-    ok(!isnan(weight_in(path)), "and changed back it is good");
+    ok(!isnan(weight_in(path)), "a file whose changed bit is restored is loaded");
 }
 
 /* Copy a file with `count` texts in place of the checksums. */
@@ -464,9 +468,9 @@ static void test_many_texts(graft_model *model)
     while (count < 300 && (write_texts(path, foreign, count), !isnan(weight_in(foreign)))) count++;
     write_texts(path, foreign, count - 1);
     ok(count > 100 && count < 256 && models->load(api->context, NULL, foreign, &loaded, &error) == GRAFT_OK,
-       "a file with %d texts more is loaded, and one with %d is not", count - 1, count);
+       "a file with %d additional texts is loaded, and one with %d is refused", count - 1, count);
     ok(models->save(loaded, path, &error) == GRAFT_OK && weight_in(path) == first_weight(model),
-       "what is saved of it is loaded again: %s", error.message);
+       "a model that was loaded with additional texts can be saved and loaded: %s", error.message);
     models->destroy(loaded);
     test_checksum_of(path);
 }
@@ -482,16 +486,16 @@ static void test_prediction_memory(void)
 
     train->destroy(trainer);
     before = memory.live_bytes;
-    ok(fine && before > 11000000 && before < 13000000, "a model of weights alone has them once");
+    ok(fine && before > 11000000 && before < 13000000, "a model of weights alone has one copy of its weights");
     memory.most_bytes = memory.live_bytes;
     calls = memory.calls;
     output_clear(labels, sizeof labels);
     fine = models->predict(model, GRAFT_WEIGHTS_LAST, &set.dataset, labels, NULL, &error) == GRAFT_OK;
     for (int i = 0; i < N; i++) fine = fine && labels[i] >= 0;
     if (!ok(fine && memory.most_bytes - before < 2500000 && memory.calls > calls,
-            "a prediction takes less memory than the weights have"))
+            "a prediction needs less memory than the weights"))
         diag("%lld bytes, %s", (long long)(memory.most_bytes - before), error.message);
-    ok(memory.live_bytes == before, "and gives it back");
+    ok(memory.live_bytes == before, "a prediction frees the memory that it needs");
     models->destroy(model);
 }
 
@@ -513,7 +517,8 @@ int main(void)
     snprintf(path, sizeof path, "%s/model", folder);
     snprintf(previous, sizeof previous, "%s.previous", path);
     at[0] = model_of_seed("1"), at[1] = model_of_seed("2"), at[2] = model_of_seed("3");
-    ok(models->save(at[0], path, &error) == GRAFT_OK && weight_in(path) == first_weight(at[0]), "a model is saved");
+    ok(models->save(at[0], path, &error) == GRAFT_OK && weight_in(path) == first_weight(at[0]),
+       "a model is saved to a file");
     test_full_disk(at[0], at[1]);
     test_killed(at[0]);
     test_paused(at[0]);
@@ -530,7 +535,7 @@ int main(void)
     test_prediction_memory();
     sample_dataset_fini(&set);
     api->close(api->context);
-    ok(memory.live_bytes == 0 && memory.fault == NULL, "no memory is left after close");
+    ok(memory.live_bytes == 0 && memory.fault == NULL, "no memory is left after the context is closed");
     remove_folder(folder);
     return done();
 }

@@ -286,7 +286,8 @@ static void test_cases(int32_t n_ranks, int count)
         snprintf(first, sizeof first, "%s", name);
         snprintf(fault, sizeof fault, "%s", words);
     }
-    if (!ok(failed == 0, "%d graphs over %d ranks: all passes exact, rows as few as the cover has", count, n_ranks))
+    if (!ok(failed == 0, "%d graphs over %d ranks: all passes are exact, and as few rows are sent as the cover has",
+            count, n_ranks))
         diag("%d fail, the first: %s: %s", failed, first, fault);
 }
 
@@ -321,9 +322,9 @@ static void test_real(int32_t n_ranks, graft_dtype dtype)
             differ += memcmp(s[t].pass[i].out, s[0].pass[i].out, (size_t)(w.n * s[t].pass[i].width * w.element)) != 0;
         }
     }
-    ok(words == NULL && worst <= bound, "%d ranks, %s: errors of %.1e of the magnitudes behind them %s", n_ranks,
+    ok(words == NULL && worst <= bound, "%d ranks, %s: errors are %.1e of the sum of magnitudes %s", n_ranks,
        dtype == GRAFT_F64 ? "double" : "float", worst, words != NULL ? words : "");
-    ok(differ == 0, "bitwise identical by 1, 2 and 3 threads");
+    ok(differ == 0, "passes are bitwise identical with 1, 2 and 3 threads");
     for (int t = 0; t < 3; t++) spread_fini(&s[t]);
     aggregate_world_fini(&w);
 }
@@ -358,12 +359,14 @@ static void test_aggregate_memory(int32_t n_ranks, int weighted, int thin)
         cut = s.plan_info[n_ranks].n_cut;
         limit = 64 * cut + 24 * w.n + n_ranks * (n_ranks * 512 + 8192);
         ok(words == NULL && s.plan_peak <= limit && s.plan_peak > s.plan_stays,
-           "%d ranks, %s: a plan takes %.1f bytes for each of %lld cut entries while it is made, %.1f then %s", n_ranks,
-           s.cover, (double)s.plan_peak / (double)cut, (long long)cut, (double)s.plan_stays / (double)cut,
+           "%d ranks, %s: a plan needs %.1f bytes for each of %lld cut entries while it is made, "
+           "and %.1f afterwards %s",
+           n_ranks, s.cover, (double)s.plan_peak / (double)cut, (long long)cut, (double)s.plan_stays / (double)cut,
            words != NULL ? words : "");
         if (n_ranks > 2) continue; /* otherwise messages that the transport keeps would count */
         ok(s.plan_stays >= s.plan_info[n_ranks].bytes && s.plan_stays < s.plan_info[n_ranks].bytes * 11 / 10 + 65536,
-           "info says %lld of %lld bytes that stay", (long long)s.plan_info[n_ranks].bytes, (long long)s.plan_stays);
+           "info() of a plan reports %lld of %lld bytes that it keeps", (long long)s.plan_info[n_ranks].bytes,
+           (long long)s.plan_stays);
     }
     aggregate_world_fini(&w);
 }
@@ -386,7 +389,7 @@ static void test_aggregate_progress(int32_t n_ranks, const char *staleness)
     for (int i = 0; i < 12; i++) add_pass(&s, &w, GRAFT_PLUS_TIMES, 0, 33, 0);
     words = run_spread(&s, n_ranks);
     for (int i = 0; i < 12; i++) worst = fmax(worst, aggregate_error_of(&w, &s.pass[i]));
-    ok(words == NULL && worst == 0, "%d ranks, staleness %s: progress() alone brings in all messages %s", n_ranks,
+    ok(words == NULL && worst == 0, "%d ranks, staleness %s: progress() alone receives all messages %s", n_ranks,
        staleness, words != NULL ? words : "");
     spread_fini(&s);
     aggregate_world_fini(&w);

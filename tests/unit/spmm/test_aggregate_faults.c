@@ -282,7 +282,7 @@ static void test_aggregate_faults_memory(int32_t n_ranks, int32_t rank, const ch
                                       WIDE >> i, 0, (char *)memset(out[i], 0, sizeof out[i]) };
         found = spread_starve(&s, n_ranks, rank, fault);
     }
-    if (!ok(found == 0 && k > 50, "%d ranks, %s, %s%s: each of %lld allocations of rank %d may fail", n_ranks,
+    if (!ok(found == 0 && k > 50, "%d ranks, %s, %s%s: each of %lld allocations of rank %d fails in turn", n_ranks,
             partition, cover, settings == asynchronous ? ", asynchronous" : "", (long long)k - 1, rank))
         diag("allocation %lld: %s", (long long)k - 1, fault);
 }
@@ -390,7 +390,7 @@ static void test_frugal(const char *const *settings)
     ranks_run(&ranks);
     for (int32_t i = 0; i < RANKS; i++) good = good && ranks.at[i].rc == GRAFT_OK;
     fault = ranks_fini(&ranks);
-    if (!ok(good && fault == NULL, "no %spass allocates", settings != NULL ? "asynchronous " : ""))
+    if (!ok(good && fault == NULL, "no %spass allocates memory", settings != NULL ? "asynchronous " : ""))
         diag("%s", fault != NULL ? fault : "");
 }
 
@@ -440,7 +440,8 @@ static void test_polling(void)
     ranks_run(&ranks);
     for (int32_t i = 0; i < RANKS; i++) good = good && ranks.at[i].rc == GRAFT_OK;
     fault = ranks_fini(&ranks);
-    if (!ok(good && fault == NULL, "messages move while products are made")) diag("%s", fault != NULL ? fault : "");
+    if (!ok(good && fault == NULL, "messages are sent and received while products are computed"))
+        diag("%s", fault != NULL ? fault : "");
 }
 
 /* Make one exchange of halo rows in each direction, as gat does, and check it. `h` has the number of the vertex in each

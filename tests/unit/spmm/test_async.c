@@ -416,8 +416,8 @@ static void test_scripts(int32_t n_ranks, int count, const char *smoothing, cons
                      dtype == GRAFT_F64 ? "double" : "float", words);
         script_fini(&s);
     }
-    if (!ok(failed == 0, "%d scripts on %d ranks, smoothing %s, %s: all passes are those of the oracle", count, n_ranks,
-            smoothing, codec))
+    if (!ok(failed == 0, "%d sequences of passes on %d ranks, smoothing %s, %s: all passes equal the oracle", count,
+            n_ranks, smoothing, codec))
         diag("%d fail, the first: %s", failed, first);
 }
 
@@ -464,8 +464,8 @@ static void test_async_drift(const char *smoothing)
         for (int i = 0; i < 2; i++) found[i] += s.drift[r][i];
     ok(words == NULL && want[1] > 0 && fabs(found[0] - want[0]) <= 1e-9 * want[0] &&
            fabs(found[1] - want[1]) <= 1e-9 * want[1],
-       "smoothing %s: rows have drifted by %.6g of %.6g, as they should by %.6g of %.6g%s%s", smoothing, found[0],
-       found[1], want[0], want[1], words != NULL ? ": " : "", words != NULL ? words : "");
+       "smoothing %s: rows drift by %.6g of %.6g, expected %.6g of %.6g%s%s", smoothing, found[0], found[1], want[0],
+       want[1], words != NULL ? ": " : "", words != NULL ? words : "");
     script_fini(&s);
 }
 

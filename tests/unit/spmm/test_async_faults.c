@@ -207,7 +207,8 @@ static void test_falsehoods(void)
             good = good && ranks.at[r].rc == status && strcmp(ranks.at[r].error.message, message) == 0;
         for (int k = 0; k < 2 && f->words[k] != NULL; k++) good = good && strstr(message, f->words[k]) != NULL;
         fault = ranks_fini(&ranks);
-        ok(good && fault == NULL, "%s: all ranks say: %s %s", f->name, message, fault != NULL ? fault : "");
+        ok(good && fault == NULL, "%s: all ranks report the same error: %s %s", f->name, message,
+           fault != NULL ? fault : "");
     }
 }
 

@@ -287,7 +287,7 @@ static void test_masks_over_ranks(int32_t n_ranks, int count)
                  job.kind, job.complement ? " complement" : "", job.has_epilogue ? "epilogue" : "no epilogue");
         masked_job_fini(&job);
     }
-    ok(words == NULL, "%d passes over %d ranks with masks and epilogues: exact: %s", count, n_ranks,
+    ok(words == NULL, "%d passes over %d ranks with masks and epilogues are exact: %s", count, n_ranks,
        words != NULL ? words : "right");
 }
 
@@ -414,8 +414,8 @@ static void test_attention_over_ranks(int32_t n_ranks)
     oracle_edge_mxm(a, 0, &weights, &x, WIDTH, job.z);
     oracle_edge_mxm(a, 1, &weights, &z, WIDTH, job.before);
     hosts_run(&hosts, n_ranks, none, attention_of_rank, &job);
-    ok(hosts_fault(&hosts) == NULL, "attention of %d heads over %d ranks, there and back: %s", HEADS, n_ranks,
-       hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
+    ok(hosts_fault(&hosts) == NULL, "attention of %d heads over %d ranks, forward and backward, is right: %s", HEADS,
+       n_ranks, hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "right");
     free(scores);
     free(p);
     masked_job_fini(&job);

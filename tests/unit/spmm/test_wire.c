@@ -138,7 +138,7 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
     if (words == NULL) words = check_info(c->bits, transposed, (int64_t)w->element);
     off = wire_apart(w, few, exact);
     ok(words == NULL && off <= c->most && off > (c->bits == 1 || c->bits == 16 ? 1e-5 : 1e-6),
-       "%s, %s, %s%s on %d ranks, %s: %.2g of the result is lost%s%s", c->codec, c->rounding, cover,
+       "%s, %s, %s%s on %d ranks, %s: the quantization error is %.2g of the result%s%s", c->codec, c->rounding, cover,
        transposed ? ", transposed" : "", n_ranks, w->dtype == GRAFT_F64 ? "double" : "float", off,
        words != NULL ? ": " : "", words != NULL ? words : "");
     free(exact);
@@ -154,12 +154,13 @@ static void test_exact(struct world *w)
     const char *words = pass_with(w, 3, "hybrid", NULL, GRAFT_PLUS_TIMES, 0, exact);
 
     if (words == NULL) words = pass_with(w, 3, "hybrid", two, GRAFT_PLUS_TIMES, GRAFT_AGGREGATE_EXACT, few);
-    ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0, "GRAFT_AGGREGATE_EXACT: bitwise identical");
+    ok(words == NULL && memcmp(exact, few, N * WIDTH * w->element) == 0,
+       "with GRAFT_AGGREGATE_EXACT the result is bitwise identical to that without quantization");
     words = pass_with(w, 1, "hybrid", two, GRAFT_PLUS_TIMES, 0, few);
-    ok(words == NULL && wire_apart(w, few, exact) < 1e-6, "one rank loses nothing");
+    ok(words == NULL && wire_apart(w, few, exact) < 1e-6, "on one rank there is no quantization error");
     words = pass_with(w, 3, "hybrid", NULL, GRAFT_MAX_SECOND, 0, exact);
     if (words == NULL) words = pass_with(w, 3, "hybrid", eight, GRAFT_MAX_SECOND, 0, few);
-    ok(words == NULL && wire_apart(w, few, exact) < 0.01, "maxima travel quantized too");
+    ok(words == NULL && wire_apart(w, few, exact) < 0.01, "rows of maxima are quantized too");
     free(exact);
     free(few);
 }
@@ -180,8 +181,9 @@ static void test_makers(struct world *w, const char *cover, uint32_t flags)
     for (size_t i = 0; i < sizeof others / sizeof *others && words == NULL; i++) {
         if (strcmp(others[i][7] != NULL ? others[i][7] : "", "reference") == 0 && (int)GR_TASK_ENTRIES < N) continue;
         words = pass_with(w, 3, cover, others[i], GRAFT_PLUS_TIMES, flags, out);
-        ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0, "%s%s, %s %s%s%s: bitwise identical%s%s",
-           cover, flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", others[i][4], others[i][5],
+        ok(words == NULL && memcmp(first, out, N * WIDTH * w->element) == 0,
+           "%s%s, %s %s%s%s: quantized passes are bitwise identical%s%s", cover,
+           flags & GRAFT_AGGREGATE_TRANSPOSE ? ", transposed" : "", others[i][4], others[i][5],
            others[i][6] != NULL ? ", " : "", others[i][6] != NULL ? others[i][7] : "", words != NULL ? ": " : "",
            words != NULL ? words : "");
     }
@@ -208,11 +210,12 @@ static void test_wire_raw(struct world *w, const char *cover)
 
         differ += !(a == b || (isnan(a) && isnan(b)));
     }
-    ok(words == NULL && differ == 0, "%s: rows with a NaN arrive as they are%s%s", cover, words != NULL ? ": " : "",
+    ok(words == NULL && differ == 0, "%s: rows with a NaN are sent unquantized%s%s", cover, words != NULL ? ": " : "",
        words != NULL ? words : "");
     words = pass_with(w, 3, cover, refuse, GRAFT_PLUS_TIMES, 0, few);
     ok(words != NULL && strstr(words, "not finite") != NULL && strstr(words, "2 bits") != NULL,
-       "%s: or are an error of all ranks: %s", cover, words != NULL ? words : "none");
+       "%s: with halo.nonfinite=refuse rows with a NaN are an error on all ranks: %s", cover,
+       words != NULL ? words : "none");
     free(exact);
     free(few);
 }
@@ -278,7 +281,8 @@ static void test_wire_draws(const struct world *w)
     for (int a = 0; a < AGAIN; a++)
         for (int b = 0; b < a; b++) least = fmin(least, differing(w, out[a], out[b]));
     ok(words == NULL && least > 0.3 && differing(w, out[AGAIN], out[0]) == 0,
-       "rows that are the same in two epochs, layers or directions go otherwise: %.3g of the elements, at least%s%s",
+       "equal rows in two epochs, layers or directions are rounded differently: at least %.3g "
+       "of the elements%s%s",
        least, words != NULL ? ": " : "", words != NULL ? words : "");
     for (int i = 0; i < RESULTS; i++) free(out[i]);
 }
@@ -303,7 +307,7 @@ static void test_one_raw(struct world *w)
         if (words == NULL && !(info.nmse > 0 && isfinite(info.nmse))) words = "nothing was lost, or no number";
         found += raw > 0 && raw < info.halo_rows_sent;
     }
-    ok(words == NULL && found > 0, "of messages with a row that fits no code nothing is lost%s%s",
+    ok(words == NULL && found > 0, "messages with a row that cannot be encoded have no quantization error%s%s",
        words != NULL ? ": " : "", words != NULL ? words : "");
     free(out);
 }

@@ -48,8 +48,9 @@ static void test_reservoir(void)
         total += count[k];
         worst = fmax(worst, fabs(count[k] - mean) / deviation);
     }
-    ok(total == TRIALS * CAPACITY, "as many pairs are kept as there is space for");
-    if (!ok(worst < 4.5, "each pair is kept with the same probability")) diag("%.2f deviations from the mean", worst);
+    ok(total == TRIALS * CAPACITY, "the reservoir keeps as many pairs as fit into memory");
+    if (!ok(worst < 4.5, "the reservoir keeps each pair with the same probability"))
+        diag("%.2f deviations from the mean", worst);
 }
 
 static void test_fifo(void)
@@ -58,7 +59,7 @@ static void test_fifo(void)
 
     fill_kept(GR_STREAM_FIFO, 1, count);
     for (int k = 0; k < OFFERS; k++) good &= count[k] == (k >= OFFERS - CAPACITY);
-    ok(good, "fifo keeps the latest");
+    ok(good, "stream.keep=fifo keeps the latest pairs");
 }
 
 static void test_draws(void)
@@ -73,8 +74,8 @@ static void test_draws(void)
         if (good) count[x]++;
     }
     for (int x = 0; x < 7; x++) good &= fabs((double)count[x] - 10000) < 450;
-    ok(good, "draws are even");
-    ok(gr_stream_draw(5, 3, 1) == 0, "below 1 there is only 0");
+    ok(good, "random numbers of the reservoir are uniform");
+    ok(gr_stream_draw(5, 3, 1) == 0, "the only random number below 1 is 0");
 }
 
 int main(void)

@@ -360,7 +360,7 @@ int main(void)
     const char   *fault;
 
     alarm(250);
-    if (!ok(mkdtemp(folder) != NULL, "a folder")) return done();
+    if (!ok(mkdtemp(folder) != NULL, "a folder for the test is made")) return done();
     test_mesh_init(&mesh, &sample, SHAPE_TRIANGLES, 4, 0, 1000);
     scene.predicts = GRAFT_PREDICTS_CHANGE;
     scene.dtype = GRAFT_F64;
@@ -382,7 +382,7 @@ int main(void)
     network_test(&scene, &mesh, 2, 0, "memory", TINY "stream.memory=1 stream.policy=fifo", keep_within_limit);
     network_test(&scene, &mesh, 1, 0, "no memory", TINY "stream.memory=1 stream.lag=100000", refuse_memory);
     fault = network_run(&scene, &mesh, 1, 0, TINY "stream.lag=2 stream.holdout=2", fail_stream);
-    ok_fault("each allocation may fail", fault);
+    ok_fault("each allocation of a stream fails in turn", fault);
     remove_folder(folder);
     test_mesh_fini(&mesh);
     return done();

@@ -365,7 +365,7 @@ static void test_large_batches(const char *partition, int warns)
 
         right = right && hosts.at[i].rc == GRAFT_OK && has == (warns && i == 0);
     }
-    ok(right, "partition=%s of 40 training vertices in batches of 10 on 4 ranks: %s", partition,
+    ok(right, "partition=%s of 40 training vertices in batches of 10 on 4 ranks is balanced: %s", partition,
        warns ? "rank 0 warns" : "no warning");
     free_job(job);
 }

@@ -50,8 +50,9 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     fault = train_runs_play(job, n_ranks, "hash", "hybrid");
     ok(fault == NULL && same_ends(job, 0, 1, n_ranks) && same_ends(job, 0, 2, n_ranks) &&
            same_ends(job, 0, 3, n_ranks) && same_ends(job, 0, 4, n_ranks),
-       "%s on %d ranks: the state in another trainer, and in the same one, gives bitwise identical training", settings,
-       (int)n_ranks);
+       "%s on %d ranks: a state that is set in another trainer, or in the same one, gives "
+       "bitwise identical training",
+       settings, (int)n_ranks);
     ok_or(fault == NULL && job->at[5][0].loss[HALF] != job->at[0][0].loss[HALF] &&
               job->at[5][0].loss[EPOCHS - 1] < 1.2 * job->at[0][0].loss[EPOCHS - 1],
           fault, "%s: if rank 1 lacks its caches, training continues with empty ones", settings);

@@ -190,7 +190,7 @@ static void test_cancels(const graft_dataset *data, int32_t n_ranks, const char 
 
     hosts_run(&hosts, n, settings, cancel_body, &job);
     ok(hosts_fault(&hosts) == NULL && job.cancelled >= 2 && cancel_was_agreed(&job, n),
-       "%d ranks: %d calls cancelled, and all goes on: %s", n_ranks, job.cancelled,
+       "%d ranks: %d calls are cancelled, and the next calls succeed: %s", n_ranks, job.cancelled,
        hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : job.told[0]);
     diag("create() takes %.3f s, epoch() %.3f s; a request was heard after %.3f s at most", job.create_seconds,
          job.epoch_seconds, job.latency);
@@ -257,8 +257,8 @@ static void test_repeated(const graft_dataset *data, const char *more)
     same = memcmp(job.drift[0], job.drift[1], sizeof job.drift[0]) == 0 &&
            memcmp(job.synchronous[0], job.synchronous[1], sizeof job.synchronous[0]) == 0;
     ok(hosts_fault(&hosts) == NULL && same && job.cancelled == EPOCHS,
-       "%s: %d epochs are cancelled, and the next ones give the bits, the drift and the synchronous steps of a run "
-       "without: %s",
+       "%s: %d epochs are cancelled, and the next epochs have the weights, drift and "
+       "synchronous steps of a run without: %s",
        more, job.cancelled, hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
     for (int i = 0; i < EPOCHS; i++)
         diag("epoch %d: drift %.4f, %.4f%s", i + 1, job.drift[0][i], job.drift[1][i],
@@ -292,8 +292,9 @@ static void test_cancelled_partition(const graft_dataset *data, const char *prog
     hosts_run(&hosts, 3, settings, cancel_partition, &job);
     for (int32_t p = 0; p < 3; p++) right &= hosts.at[p].rc == GRAFT_ERR_CANCELLED && hosts.at[p].seconds < 10;
     ok(right && cancel_was_agreed(&job, 3) && hosts.error.code == 0,
-       "rank %d cancels while METIS runs: all return it after %.2f s: %d %d %d, rank %d, %s", who, job.latency,
-       hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, job.rank[0], hosts.at[0].error.message);
+       "rank %d cancels while METIS runs, and all ranks return that after %.2f s: %d %d %d, "
+       "rank %d, %s",
+       who, job.latency, hosts.at[0].rc, hosts.at[1].rc, hosts.at[2].rc, job.rank[0], hosts.at[0].error.message);
 }
 
 int main(int count, char **arguments)

@@ -66,28 +66,29 @@ static void test_matrix(struct sample_csr *a)
 
     host_set(api, "check=full");
     ok(mxm->matrix_create(api->context, &a->csr, 0, &matrix, &error) == GRAFT_OK && product(matrix, b, c) == GRAFT_OK,
-       "a product whose arrays did not change");
+       "with check=full a product whose arrays did not change succeeds");
     for (int i = 1; i < 3; i++) {
         flip(&arrays[i]);
         ok(product(matrix, b, c) == GRAFT_ERR_STATE && names(&arrays[i]) && strstr(error.message, "args.a") != NULL,
-           "%s changed: %s", arrays[i].name, error.message);
+           "after a change of %s a product is refused: %s", arrays[i].name, error.message);
         ok(mxm->matrix_transpose(api->context, matrix, &turned, &error) == GRAFT_ERR_STATE && names(&arrays[i]),
-           "matrix_transpose() finds it too");
+           "matrix_transpose() refuses a changed array too");
         flip(&arrays[i]);
-        ok(product(matrix, b, c) == GRAFT_OK, "and as it was");
+        ok(product(matrix, b, c) == GRAFT_OK, "after the array is restored a product succeeds");
     }
     a->row_ptr[1]++;
-    ok(product(matrix, b, c) == GRAFT_ERR_STATE && names(&arrays[0]), "row_ptr changed: %s", error.message);
+    ok(product(matrix, b, c) == GRAFT_ERR_STATE && names(&arrays[0]),
+       "after a change of row_ptr a product is refused: %s", error.message);
     ok(mxm->matrix_update_values(api->context, matrix, values, NULL, &error) == GRAFT_ERR_STATE,
-       "new values do not excuse it");
+       "matrix_update_values() refuses a changed row_ptr");
     a->row_ptr[1]--;
     flip(&arrays[2]);
     ok(mxm->matrix_update_values(api->context, matrix, values, NULL, &error) == GRAFT_OK &&
            product(matrix, b, c) == GRAFT_OK,
-       "values that changed with matrix_update_values()");
+       "values may be changed if matrix_update_values() is called");
     flip(&arrays[2]);
     host_set(api, "check=args");
-    ok(product(matrix, b, c) == GRAFT_OK, "with check=args nothing is compared");
+    ok(product(matrix, b, c) == GRAFT_OK, "with check=args changed arrays are not found");
     mxm->matrix_destroy(matrix);
 }
 
@@ -104,17 +105,17 @@ static void test_kernel(const char *path, const graft_csr *plain)
     args.c = &y;
     ok(mxm->matrix_create(api->context, plain, 0, &matrix, &error) == GRAFT_OK &&
            api->load_module(api->context, path, &error) == GRAFT_OK,
-       "a kernel that is wrong is loaded");
+       "a wrong kernel is loaded");
     args.a = matrix;
     host_set(api, "mxm.kernel=wrong");
-    ok(mxm->run(api->context, &args, &error) == GRAFT_OK, "with check=args it passes");
+    ok(mxm->run(api->context, &args, &error) == GRAFT_OK, "with check=args a wrong kernel is not found");
     host_set(api, "check=full");
     for (int i = 0; i < N * WIDTH; i++) c[i] = -3;
     ok(mxm->run(api->context, &args, &error) == GRAFT_ERR_MODULE && strstr(error.message, "kernel wrong") != NULL &&
            strstr(error.message, "reference gives") != NULL,
-       "with check=full it is named: %s", error.message);
+       "with check=full a wrong kernel is named: %s", error.message);
     for (int i = 0; i < N * WIDTH; i++) same &= c[i] == -3;
-    ok(same, "and C is as it was");
+    ok(same, "a refused product leaves C unchanged");
     host_set(api, "mxm.kernel=auto");
     host_set(api, "check=args");
     mxm->matrix_destroy(matrix);
@@ -153,7 +154,7 @@ static void test_module_path(const char *path)
         fine = rc == GRAFT_OK ? list_wrong_modules(strict) == 2 && strcmp(option.value, folder) == 0
                               : rc == GRAFT_ERR_NOMEM && list_wrong_modules(strict) == 0 && *option.value == '\0';
     }
-    ok(fine && k > 3, "set(module.path) where one of %lld allocations fails changes nothing", (long long)k - 1);
+    ok(fine && k > 3, "set(module.path) in which one of %lld allocations fails changes nothing", (long long)k - 1);
     strict->close(strict->context);
 }
 
@@ -246,7 +247,7 @@ static int32_t checked_body(struct host *host)
             rc = blame_array(host, "nor predict()", arrays[i].name);
         if (changes) flip(&arrays[i]);
         if (rc == GRAFT_OK && epoch(host, t.trainer) != GRAFT_OK)
-            rc = blame_array(host, "and as it was", arrays[i].name);
+            rc = blame_array(host, "after the array is restored a product succeeds", arrays[i].name);
     }
     for (int i = 0; i < count && rc == GRAFT_OK; i++) {
         const uint32_t what = updated_by(arrays[i].name);
@@ -324,13 +325,14 @@ static void test_dense_modules(const char *path)
     char                     settings[160];
 
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
-    ok(api->load_module(api->context, path, &error) == GRAFT_OK, "a dense module that is wrong is loaded");
+    ok(api->load_module(api->context, path, &error) == GRAFT_OK, "a wrong dense module is loaded");
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         snprintf(settings, sizeof settings, "model=%s hidden=24 layers=3 check=args dense.module=wrong", models[m]);
-        ok(train_with(&set.dataset, settings) == GRAFT_OK, "%s: with check=args it passes", models[m]);
+        ok(train_with(&set.dataset, settings) == GRAFT_OK, "%s: with check=args a wrong dense module is not found",
+           models[m]);
         ok(train_with(&set.dataset, "check=full") == GRAFT_ERR_MODULE &&
                strstr(error.message, "of dense module wrong is") != NULL,
-           "with check=full it is named: %s", error.message);
+           "with check=full a wrong dense module is named: %s", error.message);
         for (size_t d = 0; d < sizeof modules / sizeof *modules; d++) {
             int32_t rc;
 
@@ -338,7 +340,7 @@ static void test_dense_modules(const char *path)
             rc = train_with(&set.dataset, settings);
             /* The module was not built, or cannot run here. */
             if (rc == GRAFT_ERR_OPTION || rc == GRAFT_ERR_UNSUPPORTED) continue;
-            ok(rc == GRAFT_OK, "%s passes: %s", modules[d], rc < 0 ? error.message : "");
+            ok(rc == GRAFT_OK, "%s is accepted with check=full: %s", modules[d], rc < 0 ? error.message : "");
         }
         host_set_all(api, "dense.type=f32 dense.module=auto check=args");
     }
@@ -368,27 +370,31 @@ static void test_narrow_matrix(struct sample_csr *a)
        "32-bit row pointers give the same product");
     ok(mxm->matrix_update_values(api->context, matrix, a->values, NULL, &error) == GRAFT_OK &&
            mxm->matrix_bytes(matrix) >= (N + 1) * 8,
-       "values can be updated, and the copy is counted");
+       "values of a matrix with 32-bit row pointers can be updated, and its memory is reported");
     mxm->matrix_destroy(matrix);
     mxm->matrix_destroy(wide);
     matrix = NULL;
     row_ptr[3] = row_ptr[4] + 1;
     ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT &&
            strstr(error.message, "falls") != NULL,
-       "row pointers that fall: %s", error.message);
+       "row pointers that decrease are refused: %s", error.message);
     row_ptr[N] = INT32_MIN;
-    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT, "that overflowed");
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT,
+       "row pointers that overflowed are refused");
     row_ptr[0] = 1;
-    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT, "that begin at 1");
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_FORMAT,
+       "row pointers that begin at 1 are refused");
     csr.row_ptr = a->row_ptr;
-    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG, "of both sizes: %s", error.message);
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG,
+       "a matrix with row pointers of both sizes is refused: %s", error.message);
     csr.row_ptr = NULL;
     csr.row_ptr_32 = NULL;
-    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG, "none: %s", error.message);
+    ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG,
+       "a matrix without row pointers is refused: %s", error.message);
     csr = narrow(&a->csr, row_ptr);
     csr.n_rows = -1;
     ok(mxm->matrix_create(api->context, &csr, 0, &matrix, &error) == GRAFT_ERR_ARG && matrix == NULL,
-       "a negative number of rows");
+       "a matrix with a negative number of rows is refused");
 }
 
 struct narrow_job {
@@ -448,12 +454,13 @@ static void test_narrow_trainer(int n_ranks)
     wide.dataset = small.dataset = &set.dataset;
     small.narrow = 1;
     hosts_run(&hosts, n_ranks, settings, narrow_body, &wide);
-    ok(hosts_fault(&hosts) == NULL, "%d ranks: 64-bit row pointers: %s", n_ranks,
+    ok(hosts_fault(&hosts) == NULL, "%d ranks: training with 64-bit row pointers: %s", n_ranks,
        hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
     hosts_run(&hosts, n_ranks, settings, narrow_body, &small);
-    ok(hosts_fault(&hosts) == NULL, "%d ranks: 32-bit row pointers: %s", n_ranks,
+    ok(hosts_fault(&hosts) == NULL, "%d ranks: training with 32-bit row pointers: %s", n_ranks,
        hosts_fault(&hosts) != NULL ? hosts_fault(&hosts) : "");
-    ok(memcmp(wide.logits, small.logits, sizeof wide.logits) == 0, "and the same logits");
+    ok(memcmp(wide.logits, small.logits, sizeof wide.logits) == 0,
+       "logits are the same with row pointers of both sizes");
     sample_dataset_fini(&set);
 }
 

@@ -160,12 +160,14 @@ static void test_resumed_history(const char *settings)
         kept_state_free(&state);
     }
     ok(batches > 0 && tables > 3 && same_history(&whole, &moved[BY_ITEMS]) && same_history(&whole, &moved[BY_FILE]),
-       "%s: cancelled after %lld batches of an epoch and moved, by items or a file: bitwise identical", settings,
-       (long long)batches);
+       "%s: a run that is cancelled after %lld batches of an epoch and continued by items or a "
+       "file is bitwise identical",
+       settings, (long long)batches);
     ok(memcmp(&moved[WITHOUT_TABLES].loss[1], &whole.loss[1], sizeof whole.loss[1]) != 0 &&
            fabs(moved[WITHOUT_TABLES].loss[EPOCHS - 1] / whole.loss[EPOCHS - 1] - 1) < 0.2,
-       "%s: without the tables they are filled again, with other bits and about the loss (%.3f, %.3f)", settings,
-       moved[WITHOUT_TABLES].loss[EPOCHS - 1], whole.loss[EPOCHS - 1]);
+       "%s: without the tables of the state they are filled again, and the loss is similar but "
+       "not identical (%.3f, %.3f)",
+       settings, moved[WITHOUT_TABLES].loss[EPOCHS - 1], whole.loss[EPOCHS - 1]);
     close_context();
     kept_state_free(&whole.last);
     for (int way = 0; way < 3; way++) kept_state_free(&moved[way].last);
@@ -225,7 +227,7 @@ static void test_broken_tables(void)
     item.name = "history.3.rows";
     refused &= table_is_refused(trainer, &item, GRAFT_ERR_NOT_FOUND, "no state item");
     train_from(trainer, 1, &after);
-    ok(refused && same_history(&whole, &after), "tables that cannot be are refused, and nothing has changed");
+    ok(refused && same_history(&whole, &after), "invalid tables of stale rows are refused, and nothing has changed");
     train->destroy(trainer);
     close_context();
     kept_state_free(&state);
@@ -294,7 +296,7 @@ static void test_some_tables(void)
         train->destroy(trainer);
     }
     ok(same_history(&results[0], &results[1]) && same_history(&results[0], &results[2]),
-       "tables are filled again where not all are set");
+       "if not all tables are set, they are filled again");
     close_context();
     kept_state_free(&state);
     for (int i = 0; i < 3; i++) kept_state_free(&results[i].last);
@@ -338,8 +340,8 @@ static void test_other_trainer(const char *settings, void (*change)(void), int l
         train->destroy(trainer);
     }
     if (rc != GRAFT_OK) diag("%s", error.message);
-    ok(rc == GRAFT_OK && same_history(&results[0], &results[1]), "a state with tables in a trainer with %s%s", settings,
-       change != NULL ? " and another graph" : "");
+    ok(rc == GRAFT_OK && same_history(&results[0], &results[1]),
+       "a state with tables is refused in a trainer with %s%s", settings, change != NULL ? " and another graph" : "");
     models->destroy(model);
     close_context();
     kept_state_free(&state);
@@ -384,8 +386,8 @@ static void test_lack_of_memory(void)
     trainer = halfway(&state);
     train_from(trainer, 1, &whole);
     ok(fine && rc == GRAFT_OK && fails > 20 && same_history(&whole, &after),
-       "%lld lacks of memory on the way through a file: nothing is lost or left", (long long)fails);
-    ok(bytes > 200000 && most < bytes + 40000, "a model takes the bytes of the state, %lld of %lld", (long long)most,
+       "%lld allocations fail on the way of a state through a file, and no data or memory is lost", (long long)fails);
+    ok(bytes > 200000 && most < bytes + 40000, "a model needs the bytes of the state, %lld of %lld", (long long)most,
        (long long)bytes);
     train->destroy(trainer);
     close_context();
@@ -421,7 +423,7 @@ int main(void)
     test_other_trainer("layers=3", change_edge, 1);
     sample_dataset_fini(&set);
     unlink(path);
-    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory of the trainers is freed (%lld blocks, %s)",
        (long long)host.live_blocks, host.fault != NULL ? host.fault : "no fault");
     return done();
 }

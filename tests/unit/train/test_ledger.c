@@ -248,21 +248,22 @@ static void ledger_check(const struct sample *s, const char *model)
     if (rc == GRAFT_OK) rc = train->create(api->context, &data, &trainer, &error);
     kept = live - before;
     needed = peak - before;
-    if (!ok(rc == GRAFT_OK, "%s, %s: a trainer is made", model, s->name)) {
+    if (!ok(rc == GRAFT_OK, "%s, %s: a trainer is created", model, s->name)) {
         diag("%s", error.message);
         return;
     }
     ledger = told(trainer);
-    ok(kept - ledger >= 0 && (double)(kept - ledger) < 0.1 * MB, "%s, %s: it keeps %.2f MB, of which %.2f are reported",
-       model, s->name, (double)kept / MB, (double)ledger / MB);
+    ok(kept - ledger >= 0 && (double)(kept - ledger) < 0.1 * MB,
+       "%s, %s: the trainer keeps %.2f MB, of which %.2f MB are reported", model, s->name, (double)kept / MB,
+       (double)ledger / MB);
     rc = train->epoch(trainer, &epoch, &error);
-    ok(rc == GRAFT_OK && epoch.loss > 0 && told(trainer) == ledger, "%s, %s: training changes nothing in what was told",
-       model, s->name);
+    ok(rc == GRAFT_OK && epoch.loss > 0 && told(trainer) == ledger,
+       "%s, %s: training does not change the reported memory", model, s->name);
     if (s->weighted) ledger_update(s, model, trainer, before);
     train->destroy(trainer);
     most = (int64_t)((double)needed / MB);
     ok(most > 2 && fits(most + 1) == 1 && fits(most - 1) == 0,
-       "%s, %s: a limit of %lld MB is enough and %lld is not, where %.2f are needed", model, s->name,
+       "%s, %s: a limit of %lld MB is sufficient and %lld MB is not; %.2f MB are needed", model, s->name,
        (long long)most + 1, (long long)most - 1, (double)needed / MB);
 }
 
@@ -282,7 +283,7 @@ static void ledger_check_refusal(const char *model)
     train->destroy(trainer);
     peak = live;
     ok(rc == GRAFT_OK && n == 8 && fits(12) == 0 && (double)(peak - before) < 0.5 * MB,
-       "%s: what cannot fit is refused before anything is made", model);
+       "%s: a trainer that cannot fit into memory is refused before anything is allocated", model);
     for (int32_t i = 0; i < n; i++) {
         const char  *names[] = { "features",    "graph", "weights",   "optimiser",
                                  "activations", "masks", "gradients", "messages" };
@@ -348,6 +349,6 @@ int main(void)
     train->destroy(first);
     for (size_t i = 0; i < sizeof models / sizeof models[0] && rc == GRAFT_OK; i++) check_all(models[i]);
     api->close(api->context);
-    ok(rc == GRAFT_OK && live == 0, "all memory went back: %lld bytes are left", (long long)live);
+    ok(rc == GRAFT_OK && live == 0, "all memory is freed: %lld bytes are left", (long long)live);
     return done();
 }

@@ -317,7 +317,8 @@ static void test_without_place(void)
 
     plot_init(&plot);
     hosts_run(&hosts, RANKS, settings, body_without_place, &plot);
-    ok(all_say(RANKS, GRAFT_ERR_ARG, "rank 1: trainer is null", ""), "a trainer that is null on one rank");
+    ok(all_say(RANKS, GRAFT_ERR_ARG, "rank 1: trainer is null", ""),
+       "a trainer that is NULL on one rank is refused on all ranks");
     sample_dataset_fini(&plot.set);
 }
 
@@ -488,13 +489,13 @@ static void test_late(const char *const *with)
                       "a rank that sleeps for three deadlines");
     for (int32_t i = 0; i < RANKS; i++)
         if (i != 1 && hosts.at[i].seconds > longest) longest = hosts.at[i].seconds;
-    ok(longest < 2.9, "the others return after %.1f s, while it sleeps", longest);
+    ok(longest < 2.9, "while one rank sleeps, the others return after %.1f s", longest);
     plot_init(&plot);
     plot.act = act_leave;
     hosts_run(&hosts, RANKS, with, plot_body, &plot);
     ok(hosts.at[1].rc == GRAFT_OK && hosts.at[0].rc == GRAFT_ERR_PEER && hosts.at[2].rc == GRAFT_ERR_PEER &&
            strcmp(hosts.at[0].error.message, hosts.at[2].error.message) == 0 && hosts.at[0].error.rank == 1,
-       "a rank that leaves: %s", hosts.at[0].error.message);
+       "a rank that stops calling is reported: %s", hosts.at[0].error.message);
     sample_dataset_fini(&plot.set);
 }
 
@@ -543,8 +544,9 @@ static void test_train_faults_memory(const char *name, const char *const *with, 
         parted += hosts.at[0].rc == GRAFT_ERR_PEER;
     }
     ok(words == NULL && agreed > 20 && k < MOST,
-       "%s: each of %lld allocations may fail; %lld of create(), after which it succeeds, %lld behind it", name,
-       (long long)k, (long long)agreed, (long long)parted);
+       "%s: each of %lld allocations fails in turn; %lld in create(), after which it succeeds, "
+       "%lld after it",
+       name, (long long)k, (long long)agreed, (long long)parted);
     if (words != NULL) diag("allocation %lld: %s", (long long)k, words);
     sample_dataset_fini(&plot.set);
 }
