@@ -223,8 +223,7 @@ static void test_short(void)
         ok(t.rc == GRAFT_OK && t.n_unencoded == 0 && far == 0 && isfinite(at(&t.back, 0, 0)) &&
                is_same(at(&t.back, 0, 1), at(&t.x, 0, 1)) && is_same(at(&t.back, 0, 2), at(&t.x, 0, 2)) &&
                at(&t.back, 0, 3) < -3.3e38 && isfinite(at(&t.back, 0, 3)),
-           "%s: rows are at most %.2g off; finite elements stay finite, and others stay as they are", codes[k].name,
-           most);
+           "%s: at most %.2g off; what is finite stays so, what is not stays that", codes[k].name, most);
         trip_fini(&t);
     }
 }
@@ -268,8 +267,8 @@ static void test_bias(void)
             if (fabs(mean) > 1e-6) worst = fmax(worst, fabs(mean) / sqrt(variance / TIMES));
             apart += variance;
         }
-        ok(t.rc == GRAFT_OK && worst <= 4, "%s: the mean of 10^5 decoded copies is %.1f standard errors off",
-           codes[k].name, worst);
+        ok(t.rc == GRAFT_OK && worst <= 4, "%s: the mean of 10^5 decodings is %.1f standard errors off", codes[k].name,
+           worst);
         ok(fabs(together / apart - 1) < 0.05, "%s: the variance of a sum of elements is %.3f of the sum of variances",
            codes[k].name, together / apart);
         trip_fini(&t);
@@ -303,11 +302,9 @@ static void test_codec_error(void)
         nmse /= (double)t.n;
         ok(t.rc == GRAFT_OK && nmse <= most[k] && t.lost.rows == t.n &&
                fabs(t.lost.nmse / (double)t.n - nmse) <= 1e-6 * nmse + 1e-15,
-           "%s: rows of 128 normal numbers have quantization error %.3g, as reported, at most %.2g", codes[k].name,
-           nmse, most[k]);
+           "%s: of rows of 128 normal numbers %.3g is lost, as reported, at most %.2g", codes[k].name, nmse, most[k]);
         if (codes[k].bits < 16 && codes[k].bits > 1)
-            ok(nmse <= expected * 1.02, "%s: the quantization error is at most the bound of the theory, %.3g",
-               codes[k].name, expected);
+            ok(nmse <= expected * 1.02, "%s: at most what the theory has, %.3g", codes[k].name, expected);
         trip_fini(&t);
     }
 }
@@ -330,9 +327,7 @@ static void test_rotation(void)
         if (words != NULL) diag("width %lld: %.3g", (long long)width, t.lost.nmse / (double)t.n);
         trip_fini(&t);
     }
-    ok(words == NULL,
-       "rotated rows of 1 to 31 elements have quantization error at most 0.7, rows of 32 to 300 "
-       "at most 0.6%s%s",
+    ok(words == NULL, "rotated rows of 1 to 31 elements lose at most 0.7, of 32 to 300 at most 0.6%s%s",
        words != NULL ? ": " : "", words != NULL ? words : "");
 }
 
@@ -362,8 +357,8 @@ static void test_constant(void)
                     if (at(&t.back, i, j) != at(&t.x, i, j)) words = "another number came back";
             trip_fini(&t);
         }
-        ok(words == NULL, "%s: rows whose elements are all equal are decoded exactly%s%s", codes[k].name,
-           words != NULL ? ": " : "", words != NULL ? words : "");
+        ok(words == NULL, "%s: rows of one number come back%s%s", codes[k].name, words != NULL ? ": " : "",
+           words != NULL ? words : "");
     }
 }
 
@@ -390,19 +385,18 @@ static void test_codec_unencoded(void)
         encode_rows(&t, &codes[k], 2, 0);
         ok(t.rc == GRAFT_OK && t.n_unencoded == count && t.lost.rows == t.n - count &&
                memcmp(t.unencoded, unfit, (size_t)count * sizeof *unfit) == 0,
-           "%s: rows that the codec cannot encode are reported", codes[k].name);
+           "%s: rows that fit no code are reported", codes[k].name);
         t.n_unencoded = 0;
         memset(t.unencoded, 0, 6 * sizeof *t.unencoded);
         decode_rows(&t);
         ok(t.rc == GRAFT_OK && t.n_unencoded == count && t.unencoded[count - 1] == 4 && at(&t.back, 4, 2) == 77 &&
                at(&t.back, 2, 1) != 77,
-           "%s: decoding leaves rows that were not encoded unchanged", codes[k].name);
+           "%s: and left alone", codes[k].name);
         t.args.unencoded = NULL;
         t.args.n_unencoded = NULL;
         ok(codec->decode(api->context, &t.args, &t.error) == GRAFT_ERR_FORMAT &&
                strstr(t.error.message, only_finite() ? "row 4 " : "row 1 ") != NULL,
-           "%s: without a list for rows that were not encoded, such a message is refused: %s", codes[k].name,
-           t.error.message);
+           "%s: or refused: %s", codes[k].name, t.error.message);
         trip_fini(&t);
     }
 }
@@ -420,11 +414,11 @@ static void test_double(void)
     encode_rows(&t, &codes[3], 1, 0);
     decode_rows(&t);
     ok(t.rc == GRAFT_OK && t.n_unencoded == 3 && t.unencoded[0] == 0 && t.unencoded[1] == 1,
-       "rows of doubles that no float can represent are reported as not encodable");
+       "doubles that no float holds have no code");
     encode_rows(&t, &codes[0], 1, 0);
     decode_rows(&t);
     ok(t.rc == GRAFT_OK && t.n_unencoded == 0 && at(&t.back, 0, 1) == 1.0 / 3 && at(&t.back, 1, 2) == 1e300,
-       "with 32 bits, rows of doubles are sent unquantized");
+       "with 32 bits doubles go as they are");
     trip_fini(&t);
 }
 
@@ -449,7 +443,7 @@ static void test_noise(void)
         }
         trip_fini(&t);
     }
-    ok(wrong > 0 && infinite == 0, "%d random messages are refused, and the others decode to numbers", wrong);
+    ok(wrong > 0 && infinite == 0, "of random messages %d are refused, and the others are numbers", wrong);
 }
 
 static void test_codec_threads(void)
@@ -475,7 +469,7 @@ static void test_codec_threads(void)
         trip_fini(&a);
         trip_fini(&b);
     }
-    ok(words == NULL, "messages are bitwise identical for any number of threads%s%s", words != NULL ? ": " : "",
+    ok(words == NULL, "messages are the same for any number of threads%s%s", words != NULL ? ": " : "",
        words != NULL ? words : "");
 }
 
@@ -532,7 +526,7 @@ static void test_instruction_sets(void)
             }
             if (words != NULL) diag("width %lld: %s differs", (long long)width, words);
         }
-        ok(words == NULL, "%s: messages are bitwise identical for all instruction sets", codes[k].name);
+        ok(words == NULL, "%s: the same for all instruction sets", codes[k].name);
     }
 }
 
@@ -572,11 +566,11 @@ static void test_arguments(void)
     t.args.n_unencoded = NULL;
     codec_refused(&t, "n_unencoded", "no place for the number of rows without a code");
     ok(codec->row_bytes(api->context, 4, -1, GRAFT_F32, &bytes, &t.error) == GRAFT_ERR_ARG && bytes == 7,
-       "a negative width is refused: %s", t.error.message);
+       "a negative width: %s", t.error.message);
     ok(codec->row_bytes(api->context, 2, 101, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 30 &&
            codec->row_bytes(api->context, 32, 3, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 24 &&
            codec->row_bytes(api->context, 16, 3, GRAFT_F64, &bytes, &t.error) == GRAFT_OK && bytes == 6,
-       "the number of bytes of rows is the one in the header");
+       "bytes of rows are what the header says");
     trip_fini(&t);
 }
 

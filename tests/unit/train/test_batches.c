@@ -116,9 +116,8 @@ static void test_one_batch(const struct sample_dataset *set, const char *name, c
         largest = fmax(largest, fabs((double)whole.logits[i]));
         most = fmax(most, fabs((double)(batch.logits[i] - whole.logits[i])));
     }
-    ok(first < 2e-6 && later < 1e-3 && most / largest < 1e-2,
-       "%s, %s: losses are %.1e and %.1e off plain loops, predictions %.1e", name, settings, first, later,
-       most / largest);
+    ok(first < 2e-6 && later < 1e-3 && most / largest < 1e-2, "%s, %s: losses are %.1e and %.1e off, predictions %.1e",
+       name, settings, first, later, most / largest);
 }
 
 static void test_one_batch_of_all(void)
@@ -200,8 +199,8 @@ static void test_unbiased(const char *model, const char *sampler, int times)
     train->destroy(trainer);
     mean = sum / times;
     deviation = sqrt((squares / times - mean * mean) / times);
-    ok(deviation > 0 && fabs(mean) < 4.5 * deviation, "%s %s: losses of batches have no bias (%.2f deviations)", model,
-       sampler, mean / deviation);
+    ok(deviation > 0 && fabs(mean) < 4.5 * deviation, "%s %s: losses are unbiased (%.2f deviations)", model, sampler,
+       mean / deviation);
     sample_dataset_fini(&set);
 }
 
@@ -292,14 +291,13 @@ static void test_bits(const char *settings, int64_t step)
         if (train->create(api->context, &set.dataset, &other, &error) != GRAFT_OK) break;
         middle = train_interrupted(&set, &other, 1, i, i ? step : 97);
         ok(middle > 2 && host_same_state(train, first, other),
-           "%s: cancelled %lld times inside epochs, %s: training is bitwise identical", settings, (long long)middle,
-           how[i]);
+           "%s: cancelled %lld times inside epochs, %s: bitwise identical", settings, (long long)middle, how[i]);
         train->destroy(other);
     }
     if (train->create(api->context, &set.dataset, &other, &error) == GRAFT_OK) {
         middle = train_interrupted(&set, &other, 0, 0, 97);
         ok(middle > 2 && host_same_state(train, first, other),
-           "%s: %lld allocations fail inside epochs, and training is bitwise identical", settings, (long long)middle);
+           "%s: %lld lacks of memory inside epochs: bitwise identical", settings, (long long)middle);
         train->destroy(other);
     }
     train->destroy(first);
@@ -308,7 +306,7 @@ static void test_bits(const char *settings, int64_t step)
         train_all(&set, all, &results[t > 0]);
         same &= t == 0 || memcmp(&results[0], &results[1], sizeof results[0]) == 0;
     }
-    ok(same, "%s: training is bitwise identical with 1, 2, 3 and 5 threads", settings);
+    ok(same, "%s: bitwise identical on 1, 2, 3 and 5 threads", settings);
     sample_dataset_fini(&set);
 }
 
@@ -358,8 +356,7 @@ static void test_evaluation_between(const char *settings)
     ok_or(rc == GRAFT_OK && memcmp(logits[0], logits[1], sizeof logits[0]) == 0, error.message,
           "%s: an evaluation between batches has the bits of one without any", settings);
     ok(before == 0 && between > 0 && after == 0 && between < bytes_of_layers(whole),
-       "%s: layers need %lld bytes before batches, %lld for batches, %lld after an evaluation; "
-       "%lld for whole graphs",
+       "%s: layers have %lld bytes before batches, %lld for them, %lld after an evaluation; %lld for whole graphs",
        settings, (long long)before, (long long)between, (long long)after, (long long)bytes_of_layers(whole));
     models->destroy(weights);
     train->destroy(whole);
@@ -385,18 +382,18 @@ static void test_rows_read(void)
        "a row that is not finite is found by the batch that reads it: %s", error.message);
     train->destroy(trainer);
     trainer = create_trainer(&set, "model=mlp batch_size=10");
-    ok(trainer != NULL, "create() of a trainer of batches does not read the features");
+    ok(trainer != NULL, "create() does not read it");
     x[trained * set.features.stride] = 1;
     ok(trainer != NULL && train->epoch(trainer, &epoch, &error) == GRAFT_OK &&
            train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error) == GRAFT_OK,
-       "after the row is replaced by finite numbers the trainer trains");
+       "and with another value in its place it trains");
     train->destroy(trainer);
     for (trained = 0; set.split[trained] != GRAFT_SPLIT_TEST; trained++) continue;
     trainer = create_trainer(&set, "batch_size=10 layers=1 fanout=1");
     x[trained * set.features.stride + 2] = (float)INFINITY;
     ok(trainer != NULL && train->predict(trainer, GRAFT_WEIGHTS_LAST, labels, NULL, &error) == GRAFT_ERR_FORMAT &&
            strstr(error.message, "column 2 is inf, expected a finite number") != NULL,
-       "a row that is not finite and that no batch reads is found by prediction: %s", error.message);
+       "and one that no batch reads by a pass over all vertices: %s", error.message);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -449,14 +446,13 @@ static void test_update_without_memory(const char *settings)
         same &= host_same_state(train, trainers[0], trainers[1]);
     }
     host.fail_at = -1;
-    ok(same && failures > 0 && failures < 300, "%s: %lld calls of update() without memory change nothing", settings,
+    ok(same && failures > 0 && failures < 300, "%s: %lld updates without memory change nothing", settings,
        (long long)failures);
     same = train->create(api->context, &other.dataset, &trainers[2], &error) == GRAFT_OK;
     for (int32_t i = 0; same && train->state_item(trainers[0], i, &item, NULL) == GRAFT_OK; i++)
         same = train->state_set(trainers[2], &item, &error) == GRAFT_OK;
     same = same && loss_of_epoch(trainers[0]) == loss_of_epoch(trainers[2]);
-    ok(same && host_same_state(train, trainers[0], trainers[2]),
-       "%s: after update() the trainer continues like a new trainer", settings);
+    ok(same && host_same_state(train, trainers[0], trainers[2]), "%s: then it goes on as a new trainer", settings);
     for (int i = 0; i < 3; i++) train->destroy(trainers[i]);
     sample_dataset_fini(&set);
     sample_dataset_fini(&other);
@@ -473,7 +469,7 @@ static void test_parts_stay(void)
     snprintf(program, sizeof program, "%.900s", getenv("GRAFT_LIBRARY"));
     snprintf(strrchr(program, '/') + 1, 20, "graft-metis");
     if (access(program, X_OK) != 0 || mkdtemp(link) == NULL || rmdir(link) != 0 || symlink(program, link) != 0) {
-        skip(1, "the program for %s is not installed", program);
+        skip(1, "there is no %s", program);
         return;
     }
     sample_dataset_init(&set, &sample, N, FEATURES, CLASSES, 0, 0);
@@ -513,8 +509,8 @@ static void test_all_spans(void)
         is_ordered = is_ordered && span.begin >= end;
         end = span.end;
     }
-    ok(sampled == batches && forward == batches && is_ordered,
-       "the profile of an epoch has spans of %lld of %lld batches", (long long)sampled, (long long)batches);
+    ok(sampled == batches && forward == batches && is_ordered, "the profile of an epoch has %lld of %lld batches",
+       (long long)sampled, (long long)batches);
     train->destroy(trainer);
     sample_dataset_fini(&set);
 }
@@ -599,7 +595,6 @@ int main(void)
     test_all_spans();
     test_batch_refusals();
     api->close(api->context);
-    ok(host.live_blocks == 0 && host.fault == NULL, "all memory of the trainers is freed: %s",
-       host.fault ? host.fault : "");
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned: %s", host.fault ? host.fault : "");
     return done();
 }

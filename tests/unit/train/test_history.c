@@ -106,28 +106,22 @@ static void test_exact_history(void)
 
         snprintf(settings, sizeof settings, "%s dropout=0.3", models[i]);
         off = loss_difference(&dense.dataset, settings, "batch_size=300 history=full");
-        ok(off < 1e-3, "%s: a batch of all vertices equals a step of the whole graph (%.1e off)", settings, off);
+        ok(off < 1e-3, "%s: a batch of all vertices is a step (%.1e off)", settings, off);
         snprintf(settings, sizeof settings, "%s lr=0", models[i]);
         off = loss_difference(&dense.dataset, settings, "batch_size=37 history=full");
-        ok(off < 1e-5, "%s: the loss of batches with lr=0 equals that of the whole graph (%.1e off)", settings, off);
+        ok(off < 1e-5, "%s: batches have the loss of the whole (%.1e off)", settings, off);
         off = loss_difference(&dense.dataset, settings, "batch_size=11 history=full sample.ahead=1 recompute=yes");
-        ok(off < 1e-5,
-           "%s: the loss of batches of 11 vertices with recompute equals that of the whole graph "
-           "(%.1e off)",
-           settings, off);
+        ok(off < 1e-5, "%s: and those of 11 vertices, with recompute (%.1e off)", settings, off);
     }
     ok(loss_difference(&dense.dataset, "model=sage norm=batch row_masks=no", "batch_size=300 history=full") < 1e-3,
-       "norm=batch: a batch of all vertices equals a step of the whole graph");
+       "norm=batch: a batch of all vertices is a step");
     ok(loss_difference(&sparse.dataset, "model=gcn lr=0 sparse_input=yes", "batch_size=37 history=full") < 1e-5,
-       "with sparse input the loss of batches equals that of the whole graph");
-    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=bf16") < 1e-2,
-       "with tables in bf16 the loss of batches is near that of the whole graph");
-    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=q8") < 2e-2,
-       "with tables in q8 the loss of batches is near that of the whole graph");
-    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=q4") < 0.3,
-       "with tables in q4 the loss of batches is near that of the whole graph");
+       "sparse");
+    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=bf16") < 1e-2, "bf16");
+    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=q8") < 2e-2, "q8");
+    ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full hec.codec=q4") < 0.3, "q4");
     ok(loss_difference(&dense.dataset, "model=gcn lr=0", "batch_size=37 history=full model.type=bf16") < 2e-2,
-       "with model.type=bf16 the loss of batches is near that of the whole graph");
+       "bf16 sums");
     sample_dataset_fini(&dense);
     sample_dataset_fini(&sparse);
 }
@@ -337,9 +331,9 @@ static void test_plain_loops(const char *settings)
         plain.sums_input[l] = strstr(text, word) != NULL;
         orders |= 1 << plain.sums_input[l];
     }
-    ok(trainer != NULL && orders == 3 && plain_weights(trainer, 1) == 0, "both orders of products occur in the tests");
+    ok(trainer != NULL && orders == 3 && plain_weights(trainer, 1) == 0, "both orders of products are tested");
     snprintf(word, sizeof word, "layer 2: %d rows of", N);
-    ok(strstr(text, word) != NULL, "before the first epoch explain() reports the size of caches");
+    ok(strstr(text, word) != NULL, "before the first epoch explain() says how large caches are");
     if (mxm->matrix_create(api->context, &graph, 0, &matrix, &error) != GRAFT_OK ||
         samples->create(api->context, matrix, all, N, &sampler, &error) != GRAFT_OK)
         diag("%s", error.message);
@@ -352,16 +346,15 @@ static void test_plain_loops(const char *settings)
         const double weights = plain_weights(trainer, 0);
 
         ok(fabs(loss - expected) < 1e-5 * expected && weights < 1e-5,
-           "%s, epoch %d: loss %.6f equals that of plain loops (%.6f), weights are %.1e off", settings, e + 1, loss,
-           expected, weights);
+           "%s, epoch %d: loss %.6f as in plain loops (%.6f), weights are %.1e off", settings, e + 1, loss, expected,
+           weights);
     }
-    ok(idle > 0, "%d batches have no training vertex", idle);
+    ok(idle > 0, "%d batches had no training vertex", idle);
     ok(report->cache_item(trainer, -1, 1, &cache, &error) == GRAFT_OK && cache.layer == 2 && cache.capacity == N &&
            cache.used == N && cache.searched > 0 && cache.found == cache.searched && cache.age > 0 &&
            cache.stored == N * (EPOCHS + 1) && cache.evicted == 0 && cache.bytes_sent == 0,
-       "the report of the last layer's cache: %lld rows found, mean age %.1f", (long long)cache.found, cache.age);
-    ok(report->cache_item(trainer, 0, 2, &cache, &error) == GRAFT_ERR_NOT_FOUND,
-       "the report of a third cache is refused");
+       "the cache of the last layer: %lld rows found, of age %.1f", (long long)cache.found, cache.age);
+    ok(report->cache_item(trainer, 0, 2, &cache, &error) == GRAFT_ERR_NOT_FOUND, "there is no third one");
     samples->destroy(sampler);
     mxm->matrix_destroy(matrix);
     train->destroy(trainer);
@@ -389,8 +382,7 @@ static void test_history_bits(const char *settings)
         host.fail_at = -1;
     }
     while (!epoch.done && train->epoch(other, &epoch, &error) == GRAFT_OK) continue;
-    ok(epoch.done && host_same_state(train, first, other),
-       "%s: training is bitwise identical after allocations that failed", settings);
+    ok(epoch.done && host_same_state(train, first, other), "%s: bitwise identical after lacks of memory", settings);
     train->destroy(other);
     train->destroy(first);
     for (int t = 0; t < 2; t++) {
@@ -399,8 +391,7 @@ static void test_history_bits(const char *settings)
         for (int e = 0; e < EPOCHS; e++) losses[t][e] = history_loss(first);
         train->destroy(first);
     }
-    ok(memcmp(losses[0], losses[1], sizeof losses[0]) == 0, "%s: training is bitwise identical with 1 and 3 threads",
-       settings);
+    ok(memcmp(losses[0], losses[1], sizeof losses[0]) == 0, "%s: bitwise identical on 1 and 3 threads", settings);
     sample_dataset_fini(&set);
 }
 
@@ -423,7 +414,7 @@ static void test_history_state(void)
         good =
             train->state_set(second, &item, &error) == GRAFT_OK && train->state_set(third, &item, &error) == GRAFT_OK;
     good = good && history_loss(second) == history_loss(third);
-    ok(good && host_same_state(train, second, third), "state_set() replaces the tables of stale rows");
+    ok(good && host_same_state(train, second, third), "state_set() replaces the tables");
     ((float *)set.features.data)[0] += 2;
     good = good && train->update(third, GRAFT_UPDATE_FEATURES, &set.dataset, &error) == GRAFT_OK;
     train->destroy(second);
@@ -432,7 +423,7 @@ static void test_history_state(void)
     for (int32_t i = 0; good && train->state_item(third, i, &item, NULL) == GRAFT_OK; i++)
         good = train->state_set(second, &item, &error) == GRAFT_OK;
     good = good && history_loss(second) == history_loss(third);
-    ok(good && host_same_state(train, second, third), "update() fills the tables of stale rows again");
+    ok(good && host_same_state(train, second, third), "and update() fills them anew");
     train->destroy(first);
     train->destroy(second);
     train->destroy(third);
@@ -515,7 +506,7 @@ static void test_unfit_rows(void)
     for (int j = 0; j < FEATURES; j++) ((float *)set.features.data)[j] = 3.4e38f;
     trainer = create_for_history(&set.dataset, settings);
     ok(train->epoch(trainer, &epoch, &error) == GRAFT_ERR_NONFINITE && strstr(error.message, "'hec.codec'") != NULL,
-       "a row that the codec of the table cannot encode is refused: %s", error.message);
+       "a row without a code: %s", error.message);
     strcpy(sentence, error.message);
     train->destroy(trainer);
     for (; lacks && strcmp(sentence, error.message) == 0 && fails < 500; fails++) {
@@ -567,7 +558,7 @@ static void test_drop_last_of_parts(void)
         loss[i] = trainer != NULL ? history_loss(trainer) : -1 - i;
         train->destroy(trainer);
     }
-    ok(loss[0] == loss[1], "history=full sampler=cluster: drop_last=yes has no effect (losses %.6f and %.6f)", loss[0],
+    ok(loss[0] == loss[1], "history=full sampler=cluster: drop_last=yes has no effect (loss %.6f and %.6f)", loss[0],
        loss[1]);
     sample_dataset_fini(&set);
 }
@@ -584,8 +575,7 @@ int main(void)
     report = graft_interface(api, GRAFT_REPORT_ID, sizeof *report);
     samples = graft_interface(api, GRAFT_SAMPLE_ID, sizeof *samples);
     mxm = graft_interface(api, GRAFT_MXM_ID, sizeof *mxm);
-    if (!ok(train != NULL && samples != NULL && mxm != NULL, "the library has the interfaces of this test"))
-        return done();
+    if (!ok(train != NULL && samples != NULL && mxm != NULL, "it has the interfaces")) return done();
     test_exact_history();
     test_plain_loops("hidden=3,6 batch_size=7 history=full optimizer=sgd lr=0.5 hec.codec=f32");
     test_plain_loops("hidden=3,6 batch_size=7 history=full sampler=cluster:90 partition.program=none "
@@ -599,7 +589,7 @@ int main(void)
     test_history_refusals();
     test_drop_last_of_parts();
     api->close(api->context);
-    ok(host.live_blocks == 0 && host.fault == NULL, "all memory of the trainers is freed (%lld blocks, %s)",
+    ok(host.live_blocks == 0 && host.fault == NULL, "all memory was returned (%lld blocks, %s)",
        (long long)host.live_blocks, host.fault != NULL ? host.fault : "no fault");
     return done();
 }
