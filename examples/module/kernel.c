@@ -1,5 +1,4 @@
-/* A kernel module in 100 lines: sums over neighbours, in float, with masks. Other kernels compute the products that it
- * does not support.
+/* A kernel module in 100 lines: sums over neighbours, in float, with masks. Other kernels compute all else.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_module.h"
 
