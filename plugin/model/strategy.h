@@ -111,6 +111,8 @@ struct gr_strategy_reports {
                             graft_error *error);
     int32_t (*traffic_pair)(const struct gr_strategy *strategy, int32_t peer, int32_t index, graft_traffic_pair *pair,
                             graft_error *error);
+    int32_t (*cache_item)(const struct gr_strategy *strategy, int32_t rank, int32_t index, graft_cache_item *item,
+                          graft_error *error);
     /** Append tables of what ranks send. `seconds` is the time of the last step; 0: there was none. */
     void (*explain)(const struct gr_strategy *strategy, double seconds, struct gr_text *text);
 };

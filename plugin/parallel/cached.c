@@ -6,17 +6,12 @@
 #include "base/dense_view.h"
 #include "parallel/strategies.h"
 
-static struct gr_cached *cached_of(struct gr_strategy *strategy)
-{
-    return (struct gr_cached *)strategy;
-}
-
 /* Keep rows computed in this batch for later batches. */
 static int32_t keep_computed(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
                              const graft_dense *x, graft_error *error)
 {
     if (c->comm != NULL) return gr_parallel_cached_push(c, run, layer, x, error);
-    gr_parallel_cached_store(c, run, layer, x);
+    gr_parallel_history_store(c, run, layer, x);
     return GRAFT_OK;
 }
 
@@ -67,7 +62,7 @@ static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct
                                        error));
         own.add = 1;
     }
-    return gr_serial_ops.aggregate_begin(&c->base, run, &own, error);
+    return gr_serial_ops.aggregate_begin(&c->base.base, run, &own, error);
 }
 
 /* Gradients of fetched rows are first sent to their owners, and added after the gradients of this rank are computed. */
@@ -91,7 +86,7 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
     GR_TRY(gr_parallel_fetch_return(c, layer, layer->rows, sum->width, error));
     gr_profile_end_alone(&run->profile, "fetch", begin);
     own.epilogue = NULL;
-    GR_TRY(gr_serial_ops.aggregate_begin(&c->base, run, &own, error));
+    GR_TRY(gr_serial_ops.aggregate_begin(&c->base.base, run, &own, error));
     gr_parallel_fetch_add(c, layer, sum->scale, sum->out);
     return GRAFT_OK;
 }
@@ -99,7 +94,7 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
 static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                 graft_error *error)
 {
-    struct gr_cached *c = cached_of(strategy);
+    struct gr_cached *c = gr_cached_of(strategy);
 
     if (sum->block->of_strategy != NULL && sum->direction == GR_FORWARD) return forward_sum(c, run, sum, error);
     if (sum->block->of_strategy != NULL && c->fetching.is_on) return return_gradients(c, run, sum, error);
@@ -110,7 +105,7 @@ static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run
 static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                      graft_error *error)
 {
-    struct gr_cached       *c = cached_of(strategy);
+    struct gr_cached       *c = gr_cached_of(strategy);
     struct gr_cached_layer *layer = b->block->of_strategy;
     const graft_dense       x = gr_dense_view(b->x, GRAFT_F32, b->block->n_src, b->width, b->width);
     float *const            halo = b->x + b->block->n_src * b->width;
@@ -130,7 +125,7 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
 
 static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *run, double local, graft_error *error)
 {
-    struct gr_cached *c = cached_of(strategy);
+    struct gr_cached *c = gr_cached_of(strategy);
 
     (void)run;
     (void)local;
@@ -142,26 +137,29 @@ static int32_t cached_boundary_end(struct gr_strategy *strategy, struct gr_run *
 
 static int32_t cached_end_step(struct gr_strategy *strategy, int64_t epoch, double *loss, graft_error *error)
 {
-    return gr_strategy_end_step(cached_of(strategy)->ranks, epoch, loss, error);
+    return gr_strategy_end_step(gr_cached_of(strategy)->ranks, epoch, loss, error);
 }
 
 static int32_t cached_sum(struct gr_strategy *strategy, double *values, int64_t count, graft_error *error)
 {
-    return gr_strategy_sum(cached_of(strategy)->ranks, values, count, error);
+    return gr_strategy_sum(gr_cached_of(strategy)->ranks, values, count, error);
 }
 
 static int32_t cached_sum_gradients(struct gr_strategy *strategy, float *values, int64_t count, graft_error *error)
 {
-    return gr_strategy_sum_gradients(cached_of(strategy)->ranks, values, count, error);
+    return gr_strategy_sum_gradients(gr_cached_of(strategy)->ranks, values, count, error);
 }
 
 static int32_t cached_agree(struct gr_strategy *strategy, int32_t rc, graft_error *error)
 {
-    return gr_strategy_agree(cached_of(strategy)->ranks, rc, error);
+    return gr_strategy_agree(gr_cached_of(strategy)->ranks, rc, error);
 }
 
 const struct gr_strategy_ops gr_cached_ops = { .name = "cached",
+                                               .make = { .destroy = gr_parallel_cached_destroy },
+                                               .report = { .cache_item = gr_parallel_cached_item },
                                                .end_step = cached_end_step,
+                                               .forget = gr_parallel_cached_forget,
                                                .aggregate_begin = cached_aggregate,
                                                .boundary_begin = cached_boundary_begin,
                                                .boundary_end = cached_boundary_end,
@@ -169,3 +167,13 @@ const struct gr_strategy_ops gr_cached_ops = { .name = "cached",
                                                .sum_gradients = cached_sum_gradients,
                                                .agree = cached_agree,
                                                .poll = gr_parallel_cached_poll };
+
+const struct gr_batch_ops gr_cached_batches = { .begin = gr_parallel_cached_begin,
+                                                .number = gr_parallel_cached_number,
+                                                .layer = gr_parallel_cached_layer,
+                                                .block = gr_parallel_cached_block,
+                                                .post = gr_parallel_cached_post,
+                                                .end = gr_parallel_cached_end,
+                                                .settle = gr_parallel_cached_settle,
+                                                .check_table = gr_parallel_cached_check_table,
+                                                .adopt = gr_parallel_cached_adopt };

@@ -1,8 +1,9 @@
-/* Strategy `cached`: a step on a batch of one rank over ranks (Md Vasimuddin et al. 2022, "DistGNN-MB", algorithm 2).
+/* Strategy `cached`: a step on a batch that reads rows of earlier batches.
  *
- * A rank samples among the vertices that it owns, the solid vertices, and the vertices of its halo. It has the features
- * of the halo, so the first layer that gathers is exact; a later layer reads the rows of the halo from a cache of rows
- * that their owners computed in earlier batches. Cached rows are constants: no gradient goes back to their owners.
+ * Over ranks (Md Vasimuddin et al. 2022, "DistGNN-MB", algorithm 2) a rank samples among the vertices that it owns, the
+ * solid vertices, and the vertices of its halo. It has the features of the halo, so the first layer that gathers is
+ * exact; a later layer reads the rows of the halo from a cache of rows that their owners computed in earlier batches.
+ * Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
  * rank and layer; they are stored aep.delay batches later, or at the end of the epoch. A row is sent to the same rank
@@ -16,16 +17,20 @@
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores the rows of
  * its own vertices, and reads the rows of their other neighbours. Then there is no comm, and nothing is sent.
  *
- * cached.c  the strategy                          push.c            rows in transit between batches
- * cached_memory.c  creation, options that change     cached_report.c   counts of all ranks
- * cached_full.c  the caches of one process            fetch.c           rows that owners compute
+ * cached.c  the strategy                           push.c           rows in transit between batches
+ * cached_memory.c  from creation to destruction    fetch.c          rows that owners compute
+ * cached_batch.c   the vertices and edges of a batch over ranks     cached_full.c    the same in one process
+ * cached_block.c   the blocks of a batch            cached_state.c   rows of earlier batches in the state
+ * cached_report.c  counts of all ranks
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "comm/route.h"
 #include "graft_report.h"
 #include "halo/links.h"
 #include "halo/messages.h"
 #include "model/product.h"
+#include "parallel/batches.h"
 #include "sample/cache.h"
 
 /** The rows of a layer that one batch sends and receives. */
@@ -45,11 +50,11 @@ struct gr_push_counts {
 
 /** With hec.miss=fetch, the rows of a layer that the owners of halo vertices compute in the present batch. */
 struct gr_fetch {
-    int64_t  count;           /* of vertices that this rank fetches: */
-    int64_t *vertex;          /* [count] of the halo, ascending */
-    int32_t *place;           /* [count] among the vertices of their owners */
-    int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows by the rank that they go to or come from */
-    int32_t *row;             /* [rows sent] index of each row among the sources of the block */
+    int64_t         count;  /* of vertices that this rank fetches: */
+    int64_t        *vertex; /* [count] of the halo, ascending */
+    int32_t        *place;  /* [count] among the vertices of their owners */
+    struct gr_route route;  /* of these places to the owners, which return rows */
+    int32_t        *row;    /* [received places] index of each row among the sources of the block */
 };
 
 /** With hec.miss=fetch_keep, the rows that the last batch fetched, until the next batch stores them, so that a repeated
@@ -84,18 +89,22 @@ struct gr_cached_layer {
 
 /** Rows that owners compute, with hec.miss=fetch. */
 struct gr_fetching {
-    int    is_on, keeps; /* keeps: option hec.miss=fetch_keep */
-    float *asked;        /* [most rows sent x width] of the present batch, and their gradients */
+    int                 is_on, keeps; /* keeps: option hec.miss=fetch_keep */
+    struct gr_extension extension;
+    float              *asked; /* [most rows sent x width] of the present batch, and their gradients */
     struct gr_cached_layer
           *pending;  /* the layer of the gradients in `asked`, to be added at the end of an exchange; or NULL */
     float *gradient; /* to which they are added */
 };
 
-/** The vertices of a batch in one process. */
-struct gr_own_rows {
-    int64_t        n;
-    const int32_t *vertex; /* [n] */
-    int64_t        unfit;  /* rows that no code of option hec.codec can encode */
+/** The vertices of the present batch. */
+struct gr_batch_vertices {
+    int64_t        n_owned, n_halo;      /* in one process: seeds, and other vertices */
+    const int64_t *vertex;               /* [n_owned + n_halo] on this rank, owned vertices first */
+    const int32_t *place;                /* [n_owned + n_halo] of each sampled vertex: its number among the owned
+                                           * vertices, or ~ its number in the halo. In one process the vertices */
+    int64_t        owned[GR_LAYERS_MAX]; /* of the sources of each layer */
+    int64_t        halo[GR_LAYERS_MAX];
 };
 
 /** Over ranks, the choice of the rows that batches send. */
@@ -114,41 +123,41 @@ struct gr_pushing {
     double  *key;               /* [links] of draws by degree */
 };
 
-/** Over ranks, the places of sent rows in the halo of their receiver. */
+/** Over ranks, what receivers must know about sent rows: for each layer their number, and then their places in the halo
+ *  of the receiver. */
 struct gr_push_items {
-    int64_t *count[GR_SIDES]; /* [n_ranks x n_layers] rows of a batch */
-    int64_t *start[GR_SIDES]; /* [n_ranks + 1] rows in all layers */
-    int32_t *item[GR_SIDES];  /* places of these rows among the rows of the sender */
+    struct gr_route route;          /* nothing goes to a rank that gets no rows */
+    int32_t        *item[GR_SIDES]; /* by rank */
+    int32_t        *place;          /* [layers with caches x most sent] */
 };
 
 /** Counts for reports. */
 struct gr_cached_counts {
-    int64_t *numbers;                      /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch */
-    int64_t *mine;                         /* those of this rank */
-    int64_t  feature_bytes, feature_width; /* of a row of features, and its columns */
-    int64_t  features_read;                /* rows of features of the halo that batches read */
+    int64_t *numbers;       /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch */
+    int64_t *mine;          /* those of this rank */
+    int64_t  features_read; /* rows of features of the halo that batches read */
 };
 
 struct gr_cached {
-    struct gr_strategy      base;
-    struct gr_strategy     *ranks; /* sums, agreement */
-    struct gr_budget       *budget;
-    graft_context          *context;
-    struct gr_comm         *comm;  /* NULL in one process, as the next two */
-    const graft_csr        *graph; /* [owned x (owned + halo)]; the lengths of its rows are the degrees */
-    const struct gr_links  *links;
-    struct gr_cache_life    life;
-    int32_t                 first, n_layers; /* layers first .. n_layers-1 have caches */
-    struct gr_cached_layer *layer;           /* [n_layers] */
-    int64_t                 batch;           /* the present one */
-    int                     is_filled; /* no rows are in transit; in one process caches have rows of all vertices */
-    struct gr_fetching      fetching;
-    struct gr_own_rows      own;
-    struct gr_pushing       push;
-    struct gr_push_items    items;
-    struct gr_cached_counts counts;
-    float                  *buffer; /* [larger of both push.most x widest] sent or received rows */
-    int64_t                 widest;
+    struct gr_batch_strategy base;
+    struct gr_batch_wish     wish;
+    struct gr_strategy      *ranks; /* sums, agreement */
+    graft_context           *context;
+    struct gr_comm          *comm; /* these three as in `wish` */
+    const struct gr_links   *links;
+    const graft_csr         *graph;
+    struct gr_cache_life     life;
+    int32_t                  first, n_layers; /* layers first .. n_layers-1 have caches */
+    struct gr_cached_layer  *layer;           /* [n_layers] */
+    int64_t                  batch;           /* the present one */
+    struct gr_batch_vertices now;             /* of the present batch */
+    struct gr_fetching       fetching;
+    struct gr_pushing        push;
+    struct gr_push_items     items;
+    struct gr_cached_counts  counts;
+    int64_t                  layout; /* of the tables in the state: a checksum */
+    float                   *buffer; /* [larger of both push.most x widest] sent or received rows */
+    int64_t                  widest;
 };
 
 static inline int64_t gr_smaller(int64_t a, int64_t b)
@@ -167,58 +176,57 @@ static inline int64_t gr_rows_of_halo(const struct gr_cached *cached, int32_t q)
     return cached->links->halo->start[q + 1] - cached->links->halo->start[q];
 }
 
-/** The arguments of the creation of a strategy. */
-struct gr_cached_wish {
-    struct gr_strategy    *ranks;
-    struct gr_comm        *comm;
-    const struct gr_links *links; /* these three outlive it */
-    const graft_csr       *graph;
-    int32_t                first, n_layers;
-    const int64_t         *width;                        /* [n_layers] */
-    int64_t                feature_width, feature_bytes; /* of a row */
-};
+static inline struct gr_cached *gr_cached_of(void *strategy)
+{
+    return strategy;
+}
 
-/** Collective: it takes channels, so all ranks call it. Memory belongs to the budget; fini() is always due, before
- *  fini() of the budget. \return OK; ERR_OPTION (hec.rows); ERR_NOMEM: on this rank only. */
-int32_t gr_parallel_cached_init(struct gr_cached *cached, graft_context *context, const struct gr_cached_wish *wish,
-                                struct gr_budget *budget, graft_error *error);
-/** The same in one process with n vertices; uses only `ranks`, `first`, `n_layers` and `width`.
- *  \return OK; ERR_NOMEM. */
-int32_t gr_parallel_cached_init_full(struct gr_cached *cached, graft_context *context,
-                                     const struct gr_cached_wish *wish, int64_t n, struct gr_budget *budget,
-                                     graft_error *error);
-/** Store the rows of the vertices of the present batch. */
-void    gr_parallel_cached_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
-                                 const graft_dense *x);
-void    gr_parallel_cached_fini(struct gr_cached *cached);
-/** Forget all rows, also rows in transit. Not collective. */
-void    gr_parallel_cached_forget(struct gr_cached *cached);
+/** The indices and widths of the layers, once they exist. */
+void gr_parallel_cached_set_widths(struct gr_cached *cached);
+/** gr_strategy_making.destroy(), and .forget(), which also drops rows in transit. */
+void gr_parallel_cached_destroy(struct gr_strategy *strategy);
+void gr_parallel_cached_forget(struct gr_strategy *strategy, int undoes);
 
-/** A batch begins: store the rows sent `delay` batches before, and the rows fetched by the last batch. Collective.
- *  \return OK; ERR_PEER. */
-int32_t gr_parallel_cached_begin(struct gr_cached *cached, int64_t batch, struct gr_team team, graft_error *error);
-/** The last batch of an epoch is complete: store all rows in transit. Collective. \return OK; ERR_PEER. */
-int32_t gr_parallel_cached_settle(struct gr_cached *cached, struct gr_team team, graft_error *error);
-/** Choose the rows that the batch sends, announce them to the receivers, and allocate space for received rows. vertex[0
- *  .. n_src[l]-1] are the owned sources of the block of layer l. Collective. \return OK; ERR_PEER. */
-int32_t gr_parallel_cached_post(struct gr_cached *cached, const int64_t *vertex, const int64_t *n_src,
-                                graft_error *error);
+/** Functions of gr_batch_ops over ranks. post() chooses the rows that the batch sends, announces them to the receivers,
+ *  and allocates space for received rows. */
+int32_t gr_parallel_cached_begin(struct gr_batch_strategy *strategy, int64_t number, graft_error *error);
+int32_t gr_parallel_cached_number(struct gr_batch_strategy *strategy, const struct gr_batch *batch,
+                                  const int64_t **vertex, int64_t *n_owned, graft_error *error);
+int32_t gr_parallel_cached_layer(struct gr_batch_strategy *strategy, const struct gr_batch *batch, int32_t l,
+                                 struct gr_batch_layer *layer, graft_error *error);
+int32_t gr_parallel_cached_post(struct gr_batch_strategy *strategy, graft_error *error);
+int32_t gr_parallel_cached_settle(struct gr_batch_strategy *strategy, graft_error *error);
+
+/** In one process: functions of gr_batch_ops, where number() of a batch without vertices is of all vertices; and store
+ *  the rows of the vertices of the present batch. */
+int32_t gr_parallel_history_init(struct gr_cached *cached, graft_error *error);
+void    gr_parallel_history_store(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
+                                  const graft_dense *x);
+
+/** Functions of gr_batch_ops in both cases. */
+int32_t gr_parallel_cached_block(struct gr_batch_strategy *strategy, int32_t l, const struct gr_batch_layer *layer,
+                                 graft_csr *csr, struct gr_block *block, graft_error *error);
+void    gr_parallel_cached_end(struct gr_batch_strategy *strategy);
+int32_t gr_parallel_cached_check_table(const struct gr_batch_strategy *strategy, int32_t index, const int64_t *data,
+                                       graft_error *error);
+void    gr_parallel_cached_adopt(struct gr_batch_strategy *strategy, int64_t now);
+
+/** List the tables for the state. \return OK; ERR_NOMEM. */
+int32_t gr_parallel_cached_list_tables(struct gr_cached *cached, graft_error *error);
+
 /** Send the rows of a layer, once in a batch. \return OK; ERR_PEER. */
 int32_t gr_parallel_cached_push(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
                                 const graft_dense *x, graft_error *error);
 /** A row of floats or bfloat16, as floats. */
 void    gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to);
 
-/** Tell the owners of layer->fetch.vertex[count] that this rank needs their rows: fetch.row[] becomes the list of owned
- *  vertices whose rows other ranks need, by rank. Memory belongs to `budget`. Collective; `rc` is the previous status
- *  of this rank. \return OK; ERR_NOMEM or the error of a rank: the same on all ranks; ERR_PEER. */
-int32_t gr_parallel_fetch_ask(struct gr_cached *cached, struct gr_budget *budget, struct gr_cached_layer *layer,
-                              int32_t rc, graft_error *error);
+/** The extension of the sampler. */
+int32_t gr_parallel_fetch_extend(void *cached, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error);
+/** Once the vertices of a batch have places: the rows that are sent, and space for them. \return OK; ERR_NOMEM. */
+int32_t gr_parallel_fetch_number(struct gr_cached *cached, graft_error *error);
 /** Store the rows that the last batch fetched, unless the present batch is repeated. */
 void    gr_parallel_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
 void    gr_parallel_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
-/** Allocate space for the rows of all layers. \return OK; ERR_NOMEM: on this rank only. */
-int32_t gr_parallel_fetch_reserve(struct gr_cached *cached, struct gr_budget *budget, graft_error *error);
 /** to[fetch.count x width] = rows of the owners; x has the rows of this rank. Collective. \return OK; ERR_PEER. */
 int32_t gr_parallel_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
                                const graft_dense *x, float *to, graft_error *error);
@@ -252,13 +260,14 @@ enum gr_cache_number {
 };
 
 /** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
-int32_t gr_parallel_cached_gather(struct gr_cached *cached, graft_error *error);
+int32_t gr_parallel_cached_gather(struct gr_batch_strategy *strategy, graft_error *error);
 /** Item `index` of the caches, the first of which has the features, of one rank or with -1 of all ranks. \return OK;
  *  ERR_ARG; ERR_NOT_FOUND. */
-int32_t gr_parallel_cached_item(const struct gr_cached *cached, int32_t rank, int32_t index, graft_cache_item *item,
+int32_t gr_parallel_cached_item(const struct gr_strategy *strategy, int32_t rank, int32_t index, graft_cache_item *item,
                                 graft_error *error);
 
 /** Indexed by enum gr_cache_codec. */
 extern const int32_t gr_cache_bits[];
 
 extern const struct gr_strategy_ops gr_cached_ops;
+extern const struct gr_batch_ops    gr_cached_batches, gr_history_batches;

@@ -32,11 +32,13 @@ static void list_features(const struct gr_cached *c, int64_t *number)
     number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->links->halo->count;
     number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->counts.features_read;
     number[GR_CACHE_CANDIDATES] = number[GR_CACHE_ROWS_SENT] = sent;
-    number[GR_CACHE_BYTES_SENT] = c->counts.feature_bytes * sent;
+    number[GR_CACHE_BYTES_SENT] = c->wish.feature_bytes * sent;
 }
 
-int32_t gr_parallel_cached_gather(struct gr_cached *c, graft_error *error)
+int32_t gr_parallel_cached_gather(struct gr_batch_strategy *strategy, graft_error *error)
 {
+    struct gr_cached *c = gr_cached_of(strategy);
+
     if (c->comm != NULL) list_features(c, c->counts.mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
     for (int32_t l = c->first; l < c->n_layers; l++)
         list_numbers(&c->layer[l], c->counts.mine + (int64_t)l * GR_CACHE_NUMBERS);
@@ -53,9 +55,10 @@ static void add_numbers(int64_t *sum, const int64_t *number)
     }
 }
 
-int32_t gr_parallel_cached_item(const struct gr_cached *c, int32_t rank, int32_t index, graft_cache_item *item,
+int32_t gr_parallel_cached_item(const struct gr_strategy *strategy, int32_t rank, int32_t index, graft_cache_item *item,
                                 graft_error *error)
 {
+    const struct gr_cached *c = (const struct gr_cached *)strategy;
     const int32_t n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
     const int32_t layer = c->first - features + index;
     int64_t       sum[GR_CACHE_NUMBERS] = { 0 };
@@ -70,7 +73,7 @@ int32_t gr_parallel_cached_item(const struct gr_cached *c, int32_t rank, int32_t
             add_numbers(sum, c->counts.numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
     item->rank = rank;
     item->layer = layer;
-    item->width = index < features ? c->counts.feature_width : c->layer[layer].width;
+    item->width = index < features ? gr_run_config(c->wish.run)->width[0] : c->layer[layer].width;
     item->capacity = sum[GR_CACHE_CAPACITY];
     item->used = sum[GR_CACHE_USED];
     item->searched = sum[GR_CACHE_SEARCHED];

@@ -8,58 +8,80 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/parallel.h"
-#include "comm/collective.h"
+#include "base/sort.h"
 #include "parallel/cached.h"
+#include "sample/kind.h"
 
 #include <string.h>
 
 /* -- requests ----------------------------------------------------------------------------------------------------- */
 
-static int32_t make_starts(const struct gr_cached *c, struct gr_budget *budget, struct gr_fetch *fetch,
-                           graft_error *error)
+/* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
+static int64_t missing_vertex(const struct gr_cached *c, const struct gr_batch *batch, int32_t l, int64_t edge)
 {
-    for (int side = 0; side < GR_SIDES; side++)
-        GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->start[side], c->comm->n_ranks + 1, error));
-    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->place, fetch->count, error);
+    const int64_t v = batch->vertex[batch->layers[l].col[edge]] - c->graph->n_rows;
+
+    return v < 0 || gr_sample_cache_has(&c->layer[l].cache, v, &c->life) ? -1 : v;
+}
+
+/* The vertices of the halo whose rows layer l fetches. */
+static int32_t find_missing(struct gr_cached *c, const struct gr_batch *batch, int32_t l, graft_error *error)
+{
+    struct gr_fetch *fetch = &c->layer[l].fetch;
+    int64_t          edges = 0;
+
+    fetch->count = 0;
+    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) edges += missing_vertex(c, batch, l, e) >= 0;
+    GR_TRY(GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, fetch->vertex, edges, error));
+    for (int64_t e = 0; e < batch->layers[l].n_edges; e++) {
+        const int64_t v = missing_vertex(c, batch, l, e);
+
+        if (v >= 0) fetch->vertex[fetch->count++] = v;
+    }
+    if (edges > 0) GR_TRY(gr_sort_unique(c->context, fetch->vertex, c->links->halo->count - 1, &fetch->count, error));
+    return GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, fetch->place, fetch->count, error);
 }
 
 /* The places of the vertices on their owners, and the number of vertices of each rank. */
 static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
 {
-    int64_t *start = fetch->start[GR_RECEIVE], i = 0;
+    const struct gr_halo *halo = c->links->halo;
+    int64_t              *out = fetch->route.out, i = 0;
 
+    out[0] = 0;
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        for (; i < fetch->count && fetch->vertex[i] < c->links->halo->start[q + 1]; i++)
-            fetch->place[i] = c->links->halo->place[fetch->vertex[i]];
-        start[q + 1] = i;
+        out[q + 1] = 0;
+        for (; i < fetch->count && fetch->vertex[i] < halo->start[q + 1]; i++, out[q + 1]++)
+            fetch->place[i] = halo->place[fetch->vertex[i]];
     }
 }
 
-/* Exchange the number of rows that each rank asks for. A wrong number is an error of another rank that only this rank
- * has seen. */
-static int32_t tell_counts(struct gr_cached *c, const struct gr_fetch *fetch, graft_error *error)
+/* Whether ranks ask for rows that they have in their halo. */
+static int32_t check_counts(const struct gr_cached *c, const struct gr_route *route, graft_error *error)
 {
-    const int64_t *mine = fetch->start[GR_RECEIVE];
-    int64_t       *start = fetch->start[GR_SEND];
-
-    for (int32_t q = 0; q < c->comm->n_ranks; q++) c->push.begin[q] = mine[q + 1] - mine[q];
-    GR_TRY(gr_comm_alltoall(c->comm, c->push.begin, sizeof *c->push.begin, start + 1, error));
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        const int64_t count = start[q + 1];
+        const int64_t count = route->in[q + 1] - route->in[q];
 
-        if (count < 0 || count > gr_rows_sent(c, q)) {
-            (void)gr_fail(error, GRAFT_ERR_FORMAT, "rank %d asks for %lld rows, but has %lld in its halo", q,
-                          (long long)count, (long long)gr_rows_sent(c, q));
-            return gr_comm_fail(c->comm, error);
-        }
-        start[q + 1] += start[q];
+        if (count < 0 || count > gr_rows_sent(c, q))
+            return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d asks for %lld rows, but has %lld in its halo", q,
+                           (long long)count, (long long)gr_rows_sent(c, q));
     }
+    return GRAFT_OK;
+}
+
+static int32_t check_asked(const struct gr_cached *c, const struct gr_fetch *fetch, graft_error *error)
+{
+    for (int64_t i = 0; i < gr_comm_route_n_in(&fetch->route); i++)
+        if (fetch->row[i] < 0 || fetch->row[i] >= c->graph->n_rows)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "another rank asks for vertex %d, but this one has %lld",
+                           (int)fetch->row[i], (long long)c->graph->n_rows);
     return GRAFT_OK;
 }
 
 void gr_parallel_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
 {
-    gr_budget_charge(c->budget, GR_USE_MESSAGES, -gr_memory_bytes(fetched->vertex) - gr_memory_bytes(fetched->rows));
+    gr_budget_charge(c->wish.lasting, GR_USE_MESSAGES,
+                     -gr_memory_bytes(fetched->vertex) - gr_memory_bytes(fetched->rows));
     gr_free(c->context, fetched->vertex);
     gr_free(c->context, fetched->rows);
     *fetched = (struct gr_fetched){ 0 };
@@ -74,51 +96,69 @@ static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *laye
 
     if (!c->fetching.keeps || layer->fetch.count <= fetched->capacity) return GRAFT_OK;
     gr_parallel_fetched_fini(c, fetched);
-    GR_TRY_DONE(
-        gr_budget_check(c->budget, (double)more * 4.0 * (double)(layer->width + 1), "messages (fetched rows)", error));
+    GR_TRY_DONE(gr_budget_check(c->wish.lasting, (double)more * 4.0 * (double)(layer->width + 1),
+                                "messages (fetched rows)", error));
     GR_TRY_DONE(GR_NEW(c->context, fetched->vertex, more, error));
     GR_TRY_DONE(GR_NEW(c->context, fetched->rows, more * layer->width, error));
     fetched->capacity = more;
 done:
-    gr_budget_charge(c->budget, GR_USE_MESSAGES, gr_memory_bytes(fetched->vertex) + gr_memory_bytes(fetched->rows));
+    gr_budget_charge(c->wish.lasting, GR_USE_MESSAGES,
+                     gr_memory_bytes(fetched->vertex) + gr_memory_bytes(fetched->rows));
     return rc;
 }
 
-int32_t gr_parallel_fetch_ask(struct gr_cached *c, struct gr_budget *budget, struct gr_cached_layer *layer, int32_t rc,
-                              graft_error *error)
+/* Tell the owners which rows this rank needs: fetch->row[] becomes the list of owned vertices whose rows other ranks
+ * need, by rank. A wrong number is an error of another rank that only this rank has seen. */
+static int32_t ask_owners(struct gr_cached *c, struct gr_fetch *fetch, graft_error *error)
 {
-    struct gr_fetch *fetch = &layer->fetch;
-    int64_t          asked;
+    struct gr_route *route = &fetch->route;
 
-    if (rc == GRAFT_OK) rc = make_starts(c, budget, fetch, error);
-    if (rc == GRAFT_OK) rc = reserve_fetched(c, layer, error);
-    GR_TRY_DONE(gr_comm_agree(c->comm, rc, error));
     list_places(c, fetch);
-    GR_TRY_DONE(tell_counts(c, fetch, error));
-    asked = fetch->start[GR_SEND][c->comm->n_ranks];
-    GR_TRY_DONE(gr_comm_agree(c->comm, GR_BUDGET_NEW(budget, GR_USE_MESSAGES, fetch->row, asked, error), error));
-    GR_TRY_DONE(gr_comm_alltoallv(c->comm, fetch->place, fetch->start[GR_RECEIVE], fetch->row, fetch->start[GR_SEND],
-                                  sizeof *fetch->row, error));
-    for (int64_t i = 0; i < asked; i++) {
-        if (fetch->row[i] >= 0 && fetch->row[i] < c->graph->n_rows) continue;
-        (void)gr_fail(error, GRAFT_ERR_FORMAT, "another rank asks for vertex %d, but this one has %lld",
-                      (int)fetch->row[i], (long long)c->graph->n_rows);
-        return gr_comm_fail(c->comm, error);
-    }
-done:
-    return rc;
+    GR_TRY(gr_comm_route_plan(route, error));
+    if (check_counts(c, route, error) < 0) return gr_comm_fail(c->comm, error);
+    GR_TRY(gr_comm_agree(
+        c->comm, GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, fetch->row, gr_comm_route_n_in(route), error), error));
+    GR_TRY(gr_comm_route_send(route, fetch->place, fetch->row, sizeof *fetch->row, error));
+    if (check_asked(c, fetch, error) < 0) return gr_comm_fail(c->comm, error);
+    return GRAFT_OK;
 }
 
-int32_t gr_parallel_fetch_reserve(struct gr_cached *c, struct gr_budget *budget, graft_error *error)
+/* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
+static int32_t add_asked(const struct gr_making *made, struct gr_fetch *fetch, graft_error *error)
+{
+    const int64_t count = gr_comm_route_n_in(&fetch->route);
+
+    GR_TRY(gr_sample_making_reserve(made, count, error));
+    for (int64_t i = 0; i < count; i++) gr_sample_making_add(made, fetch->row[i]);
+    for (int64_t i = 0; i < count; i++) fetch->row[i] = gr_sample_numbering_find(&made->work->numbering, fetch->row[i]);
+    return GRAFT_OK;
+}
+
+int32_t gr_parallel_fetch_extend(void *cached, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error)
+{
+    struct gr_cached       *c = cached;
+    struct gr_cached_layer *layer = &c->layer[l];
+
+    if (rc == GRAFT_OK) rc = find_missing(c, made->batch, l, error);
+    if (rc == GRAFT_OK) rc = reserve_fetched(c, layer, error);
+    GR_TRY(gr_comm_agree(c->comm, rc, error));
+    GR_TRY(ask_owners(c, &layer->fetch, error));
+    return gr_comm_agree(c->comm, add_asked(made, &layer->fetch, error), error);
+}
+
+int32_t gr_parallel_fetch_number(struct gr_cached *c, graft_error *error)
 {
     int64_t most = 0;
 
+    if (!c->fetching.is_on) return GRAFT_OK;
     for (int32_t l = c->first; l < c->n_layers; l++) {
-        const int64_t elements = c->layer[l].fetch.start[GR_SEND][c->comm->n_ranks] * c->layer[l].width;
+        const struct gr_fetch *fetch = &c->layer[l].fetch;
+        const int64_t          count = gr_comm_route_n_in(&fetch->route);
 
-        if (elements > most) most = elements;
+        for (int64_t i = 0; i < count; i++) fetch->row[i] = c->now.place[fetch->row[i]];
+        if (count * c->layer[l].width > most) most = count * c->layer[l].width;
     }
-    return GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->fetching.asked, most, error);
+    return GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, c->fetching.asked, most, error);
 }
 
 /* -- a step ------------------------------------------------------------------------------------------------------- */
@@ -169,15 +209,14 @@ int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_run *run, struct g
                                const graft_dense *x, float *to, graft_error *error)
 {
     const struct gr_fetch *fetch = &layer->fetch;
-    const int64_t          count = fetch->start[GR_SEND][c->comm->n_ranks];
+    const int64_t          count = gr_comm_route_n_in(&fetch->route);
     struct copying_rows    copying = { fetch, x, c->fetching.asked };
     struct gr_team         team = gr_run_team(run);
 
     GR_ASSERT(x->n_cols == layer->width);
     team.poll = NULL;
     gr_parallel_chunks(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
-    GR_TRY(gr_comm_alltoallv(c->comm, c->fetching.asked, fetch->start[GR_SEND], to, fetch->start[GR_RECEIVE],
-                             x->n_cols * (int64_t)sizeof *to, error));
+    GR_TRY(gr_comm_route_return(&fetch->route, c->fetching.asked, to, x->n_cols * (int64_t)sizeof *to, error));
     keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;
     count_fetched(layer, x->n_cols);
@@ -187,12 +226,10 @@ int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_run *run, struct g
 int32_t gr_parallel_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient,
                                  int64_t width, graft_error *error)
 {
-    const struct gr_fetch *fetch = &layer->fetch;
-
     GR_ASSERT(width == layer->width);
     count_fetched(layer, width);
-    return gr_comm_alltoallv(c->comm, gradient, fetch->start[GR_RECEIVE], c->fetching.asked, fetch->start[GR_SEND],
-                             width * (int64_t)sizeof *gradient, error);
+    return gr_comm_route_send(&layer->fetch.route, gradient, c->fetching.asked, width * (int64_t)sizeof *gradient,
+                              error);
 }
 
 void gr_parallel_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer, const float *scale,
@@ -200,7 +237,7 @@ void gr_parallel_fetch_add(const struct gr_cached *c, const struct gr_cached_lay
 {
     const int64_t width = layer->width;
 
-    for (int64_t i = 0; i < layer->fetch.start[GR_SEND][c->comm->n_ranks]; i++) {
+    for (int64_t i = 0; i < gr_comm_route_n_in(&layer->fetch.route); i++) {
         const int32_t row = layer->fetch.row[i];
         const float   factor = scale != NULL ? scale[row] : 1;
 

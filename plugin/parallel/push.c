@@ -12,6 +12,18 @@
 #include <math.h>
 #include <string.h>
 
+/* The rows that the present batch sends. */
+static struct gr_push *push_of(const struct gr_cached *c, int32_t l)
+{
+    return &c->layer[l].push[c->batch % c->push.delay];
+}
+
+/* Their places in the halos of the receivers. */
+static int32_t *places_of(const struct gr_cached *c, int32_t l)
+{
+    return c->items.place + (l - c->first) * c->push.most[GR_SEND];
+}
+
 /* -- received rows ------------------------------------------------------------------------------------------------ */
 
 static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, struct gr_push *push,
@@ -26,25 +38,36 @@ static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, 
     return GRAFT_OK;
 }
 
-int32_t gr_parallel_cached_begin(struct gr_cached *c, int64_t batch, struct gr_team team, graft_error *error)
+int32_t gr_parallel_cached_begin(struct gr_batch_strategy *strategy, int64_t number, graft_error *error)
 {
-    c->batch = c->life.now = batch;
-    c->is_filled = 0;
-    team.poll = NULL;
+    struct gr_cached    *c = gr_cached_of(strategy);
+    struct gr_run       *run = c->wish.run;
+    const struct gr_team team = { .threads = run->threads };
+    const double         begin = gr_profile_begin(&run->profile);
+
+    c->batch = c->life.now = number;
+    c->base.is_filled = 0;
     for (int32_t l = c->first; l < c->n_layers; l++) {
-        struct gr_push *push = &c->layer[l].push[batch % c->push.delay];
+        struct gr_push *push = &c->layer[l].push[number % c->push.delay];
 
         if (push->in_flight) GR_TRY(receive_push(c, &c->layer[l], push, team, error));
         push->is_sent = 0;
         gr_parallel_fetch_store(c, &c->layer[l], team.threads);
     }
+    gr_profile_end_alone(&run->profile, "receive", begin);
     return GRAFT_OK;
 }
 
-int32_t gr_parallel_cached_settle(struct gr_cached *c, struct gr_team team, graft_error *error)
+int32_t gr_parallel_cached_settle(struct gr_batch_strategy *strategy, graft_error *error)
 {
+    struct gr_cached    *c = gr_cached_of(strategy);
+    struct gr_run       *run = c->wish.run;
+    const struct gr_team team = { .threads = run->threads };
+    const double         begin = gr_profile_begin(&run->profile);
+
+    run->profile.pass = GRAFT_PASS_FORWARD;
+    run->profile.layer = -1;
     c->batch++;
-    team.poll = NULL;
     for (int64_t d = 0; d < c->push.delay; d++) { /* the oldest batch first */
         for (int32_t l = c->first; l < c->n_layers; l++) {
             struct gr_push *push = &c->layer[l].push[(c->batch + d) % c->push.delay];
@@ -53,8 +76,9 @@ int32_t gr_parallel_cached_settle(struct gr_cached *c, struct gr_team team, graf
         }
     }
     for (int32_t l = c->first; l < c->n_layers; l++) gr_parallel_fetch_store(c, &c->layer[l], team.threads);
-    c->is_filled = 1;
-    return GRAFT_OK;
+    c->base.is_filled = 1;
+    gr_profile_end_alone(&run->profile, "receive", begin);
+    return gr_parallel_cached_gather(strategy, error);
 }
 
 /* -- sent rows ---------------------------------------------------------------------------------------------------- */
@@ -149,7 +173,8 @@ static void draw_candidates(struct gr_cached *c, const int64_t *vertex, int32_t 
 /* Choose the rows that the layer sends in this batch, and their receivers. */
 static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, const int64_t *vertex, int64_t n_src)
 {
-    struct gr_push *push = &layer->push[c->batch % c->push.delay];
+    struct gr_push *push = push_of(c, layer->index);
+    int32_t        *place = places_of(c, layer->index);
     int64_t         to = 0;
 
     find_candidates(c, layer, vertex, n_src);
@@ -160,7 +185,7 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
         for (int64_t i = 0; i < count; i++) {
             push->row[to] = c->push.candidate[c->push.at[q] + i];
             layer->last_sent[c->push.link[c->push.at[q] + i]] = c->batch;
-            c->push.place[to++] = c->push.place[c->push.at[q] + i];
+            place[to++] = c->push.place[c->push.at[q] + i];
         }
         push->start[GR_SEND][q + 1] = to;
         layer->sent.candidates += c->push.at[q + 1] - c->push.at[q];
@@ -168,107 +193,104 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
     layer->sent.rows += to;
 }
 
-/* Places for the receivers, by rank and then by layer: `taken` counts the places of each rank already in use. */
-static void list_items(struct gr_cached *c, const struct gr_push *push, int32_t l, int64_t *taken)
+/* For each layer, the number of rows for each rank and their places. */
+static void pack_items(struct gr_cached *c)
 {
-    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        const int64_t from = push->start[GR_SEND][q], count = push->start[GR_SEND][q + 1] - from;
+    const int64_t *out = c->items.route.out;
 
-        c->items.count[GR_SEND][q * c->n_layers + l] = count;
-        memcpy(c->items.item[GR_SEND] + taken[q], c->push.place + from, (uint64_t)count * sizeof *c->push.place);
-        taken[q] += count;
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
+        int32_t *item = c->items.item[GR_SEND] + out[q];
+
+        for (int32_t l = c->first; out[q] < out[q + 1] && l < c->n_layers; l++) {
+            const int64_t *start = push_of(c, l)->start[GR_SEND], count = start[q + 1] - start[q];
+
+            *item++ = (int32_t)count;
+            memcpy(item, places_of(c, l) + start[q], (uint64_t)count * sizeof *item);
+            item += count;
+        }
     }
 }
 
-/* Where the items of each rank begin if all ranks get the most items. */
-static void begin_items(struct gr_cached *c, int64_t *taken)
+static void count_items(struct gr_cached *c)
 {
-    int64_t at = 0;
+    int64_t *out = c->items.route.out;
 
+    memset(out, 0, ((uint64_t)c->comm->n_ranks + 1) * sizeof *out);
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        taken[q] = at;
-        at += gr_smaller(c->push.rows_most, gr_rows_sent(c, q)) * (c->n_layers - c->first);
+        for (int32_t l = c->first; l < c->n_layers; l++)
+            out[q + 1] += push_of(c, l)->start[GR_SEND][q + 1] - push_of(c, l)->start[GR_SEND][q];
+        if (out[q + 1] > 0) out[q + 1] += c->n_layers - c->first;
     }
 }
 
-/* Remove the gaps between the items of ranks. */
-static void close_items(struct gr_cached *c, const int64_t *first, const int64_t *end)
+/* Find the halo vertices of the rows that rank q sends in layer l, and step over their items. The halo of this rank has
+ * the vertices of rank q from halo->start[q] on. */
+static int32_t take_rows(struct gr_cached *c, int32_t q, int32_t l, const int32_t **item, const int32_t *end,
+                         graft_error *error)
 {
-    int64_t *start = c->items.start[GR_SEND];
+    struct gr_push *push = push_of(c, l);
+    const int64_t   halo = gr_rows_of_halo(c, q), most = gr_smaller(c->push.rows_most, halo);
+    const int64_t   to = push->start[GR_RECEIVE][q], count = *item < end ? *(*item)++ : 0;
 
-    start[0] = 0;
-    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        const int64_t count = end[q] - first[q];
+    if (count < 0 || count > most || count > end - *item)
+        return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d sends %lld rows, more than %lld", q, (long long)count,
+                       (long long)most);
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t place = *(*item)++;
 
-        memmove(c->items.item[GR_SEND] + start[q], c->items.item[GR_SEND] + first[q],
-                (uint64_t)count * sizeof **c->items.item);
-        start[q + 1] = start[q] + count;
+        if (place < 0 || place >= halo)
+            return gr_fail(error, GRAFT_ERR_FORMAT,
+                           "rank %d sends number %d of its vertices in the halo, which has %lld", q, place,
+                           (long long)halo);
+        push->vertex[to + i] = (int32_t)(c->links->halo->start[q] + place);
     }
+    push->start[GR_RECEIVE][q + 1] = to + count;
+    return GRAFT_OK;
 }
 
-/* Find the halo vertices of received items: the halo of this rank has the vertices of rank q from halo->start[q] on. */
 static int32_t take_items(struct gr_cached *c, graft_error *error)
 {
-    const int32_t n_ranks = c->comm->n_ranks;
+    const int64_t *in = c->items.route.in;
 
-    for (int32_t q = 0; q < n_ranks; q++) {
-        int64_t at = c->items.start[GR_RECEIVE][q];
-
-        for (int32_t l = c->first; l < c->n_layers; l++) {
-            struct gr_push *push = &c->layer[l].push[c->batch % c->push.delay];
-            const int64_t   count = c->items.count[GR_RECEIVE][q * c->n_layers + l], to = push->start[GR_RECEIVE][q];
-
-            for (int64_t i = 0; i < count; i++) {
-                const int32_t place = c->items.item[GR_RECEIVE][at + i];
-
-                if (place < 0 || place >= gr_rows_of_halo(c, q))
-                    return gr_fail(error, GRAFT_ERR_FORMAT,
-                                   "rank %d sends number %d of its vertices in the halo, which has %lld", q, place,
-                                   (long long)gr_rows_of_halo(c, q));
-                push->vertex[to + i] = (int32_t)(c->links->halo->start[q] + place);
-            }
-            push->start[GR_RECEIVE][q + 1] = to + count;
-            at += count;
-        }
-    }
-    return GRAFT_OK;
-}
-
-/* Count the items from each rank. */
-static int32_t count_items(struct gr_cached *c, graft_error *error)
-{
-    int64_t *start = c->items.start[GR_RECEIVE];
-
-    start[0] = 0;
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        start[q + 1] = start[q];
-        for (int32_t l = c->first; l < c->n_layers; l++) {
-            const int64_t count = c->items.count[GR_RECEIVE][q * c->n_layers + l];
+        const int32_t *item = c->items.item[GR_RECEIVE] + in[q], *end = c->items.item[GR_RECEIVE] + in[q + 1];
 
-            if (count < 0 || count > gr_smaller(c->push.rows_most, gr_rows_of_halo(c, q)))
-                return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d sends %lld rows, more than %lld", q, (long long)count,
-                               (long long)gr_smaller(c->push.rows_most, gr_rows_of_halo(c, q)));
-            start[q + 1] += count;
-        }
+        for (int32_t l = c->first; l < c->n_layers; l++) GR_TRY(take_rows(c, q, l, &item, end, error));
     }
     return GRAFT_OK;
 }
 
-/* Exchange counts and places. A wrong number is an error of another rank that only this rank has seen. */
+/* Whether there is space for the items of each rank. */
+static int32_t check_items(struct gr_cached *c, graft_error *error)
+{
+    const int64_t *in = c->items.route.in;
+
+    for (int32_t q = 0; q < c->comm->n_ranks; q++) {
+        const int64_t count = in[q + 1] - in[q], most = gr_smaller(c->push.rows_most, gr_rows_of_halo(c, q));
+
+        if (count < 0 || count > (c->n_layers - c->first) * (1 + most))
+            return gr_fail(error, GRAFT_ERR_FORMAT, "rank %d sends %lld numbers for %lld rows in each of %d layers", q,
+                           (long long)count, (long long)most, c->n_layers - c->first);
+    }
+    return GRAFT_OK;
+}
+
+/* A wrong number is an error of another rank that only this rank has seen. */
 static int32_t tell_receivers(struct gr_cached *c, graft_error *error)
 {
-    GR_TRY(gr_comm_alltoall(c->comm, c->items.count[GR_SEND], (uint64_t)c->n_layers * sizeof **c->items.count,
-                            c->items.count[GR_RECEIVE], error));
-    if (count_items(c, error) < 0) return gr_comm_fail(c->comm, error);
-    GR_TRY(gr_comm_alltoallv(c->comm, c->items.item[GR_SEND], c->items.start[GR_SEND], c->items.item[GR_RECEIVE],
-                             c->items.start[GR_RECEIVE], sizeof **c->items.item, error));
+    count_items(c);
+    GR_TRY(gr_comm_route_plan(&c->items.route, error));
+    if (check_items(c, error) < 0) return gr_comm_fail(c->comm, error);
+    pack_items(c);
+    GR_TRY(gr_comm_route_send(&c->items.route, c->items.item[GR_SEND], c->items.item[GR_RECEIVE],
+                              sizeof **c->items.item, error));
     if (take_items(c, error) < 0) return gr_comm_fail(c->comm, error);
     return GRAFT_OK;
 }
 
 static int32_t post_push(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
 {
-    struct gr_push               *push = &layer->push[c->batch % c->push.delay];
+    struct gr_push               *push = push_of(c, layer->index);
     const struct gr_rank_rows     received = { push->start[GR_RECEIVE], c->buffer };
     const struct gr_exchange_args args = {
         .layer = layer->index, .direction = GR_FORWARD, .epoch = c->batch, .width = layer->width, .dtype = GRAFT_F32
@@ -278,19 +300,12 @@ static int32_t post_push(struct gr_cached *c, struct gr_cached_layer *layer, gra
     return gr_halo_messages_post(&push->messages, &args, NULL, received, error);
 }
 
-int32_t gr_parallel_cached_post(struct gr_cached *c, const int64_t *vertex, const int64_t *n_src, graft_error *error)
+int32_t gr_parallel_cached_post(struct gr_batch_strategy *strategy, graft_error *error)
 {
-    int64_t *const first = c->push.begin;
-    int64_t       *taken = c->items.start[GR_RECEIVE]; /* until it is needed */
+    struct gr_cached *c = gr_cached_of(strategy);
 
     if (c->first == c->n_layers) return GRAFT_OK;
-    begin_items(c, taken);
-    for (int32_t l = c->first; l < c->n_layers; l++) {
-        choose_rows(c, &c->layer[l], vertex, n_src[l]);
-        list_items(c, &c->layer[l].push[c->batch % c->push.delay], l, taken);
-    }
-    begin_items(c, first);
-    close_items(c, first, taken);
+    for (int32_t l = c->first; l < c->n_layers; l++) choose_rows(c, &c->layer[l], c->now.vertex, c->now.owned[l]);
     GR_TRY(tell_receivers(c, error));
     for (int32_t l = c->first; l < c->n_layers; l++) GR_TRY(post_push(c, &c->layer[l], error));
     return GRAFT_OK;
@@ -330,7 +345,7 @@ static void pack_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
 int32_t gr_parallel_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
                                 const graft_dense *x, graft_error *error)
 {
-    struct gr_push     *push = &layer->push[c->batch % c->push.delay];
+    struct gr_push     *push = push_of(c, layer->index);
     struct packing_rows packing = { c, push, x };
     const int64_t       count = push->start[GR_SEND][c->comm->n_ranks];
     struct gr_team      team = gr_run_team(run);

@@ -370,25 +370,25 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
 /* Whether the trainer can use the tables of the model. Otherwise it continues as with a state without tables. */
 static int takes_tables(const graft_model *m, graft_trainer *trainer)
 {
-    const struct gr_minibatches *batches = trainer->batches;
-    const struct gr_state        state = gr_snapshot_state(m);
-    graft_state_item             item = { .size = sizeof item }, theirs = item;
-    graft_error                  reason = { .size = sizeof reason }, end = reason;
-    int32_t                      rc = GRAFT_OK;
+    const struct gr_batch_strategy *strategy = trainer->batches != NULL ? trainer->batches->strategy : NULL;
+    const struct gr_state           state = gr_snapshot_state(m);
+    graft_state_item                item = { .size = sizeof item }, theirs = item;
+    graft_error                     reason = { .size = sizeof reason }, end = reason;
+    int32_t                         rc = GRAFT_OK;
 
-    if (m->n_tables == 0 || batches == NULL || batches->tables.count == 0) return 0;
-    if (m->n_tables != batches->tables.count)
+    if (m->n_tables == 0 || strategy == NULL || strategy->n_tables == 0) return 0;
+    if (m->n_tables != strategy->n_tables)
         rc = gr_fail(&reason, GRAFT_ERR_FORMAT, "there are %d arrays of them, expected %d", m->n_tables,
-                     batches->tables.count);
+                     strategy->n_tables);
     for (int32_t i = 0; rc == GRAFT_OK && gr_train_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         if (!gr_train_state_is_table(&item)) continue;
         rc = gr_trainer_state_find(trainer, &item, &theirs, &reason);
-        if (rc == GRAFT_OK && theirs.data == &batches->tables.layout)
+        if (rc == GRAFT_OK && theirs.data == strategy->table[0].data)
             rc = gr_trainer_state_check(trainer, &item, &theirs, &reason);
     }
     if (rc < 0)
         gr_log(trainer->setup.context, GRAFT_LOG_WARNING, "rows of earlier batches in the state are not used; %s: %s",
-               batches->mode->refills, reason.message);
+               trainer->batches->mode->refills, reason.message);
     return rc == GRAFT_OK;
 }
 

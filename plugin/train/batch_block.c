@@ -141,135 +141,46 @@ static int sums_backward(const struct gr_setup *s, int32_t l)
     return l > 0 || !s->run.layers[0].aggregate_first;
 }
 
-/* The edges whose columns are begin .. end-1. */
-static int32_t part_of_edges(struct gr_minibatches *m, const graft_csr *all, int64_t begin, int64_t end,
-                             graft_csr *part, graft_error *error)
+/* Edges from rows that only the strategy has. */
+static int32_t complete_block(struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b, graft_csr *csr,
+                              struct gr_block *block, graft_error *error)
 {
-    const int32_t *col = all->col_idx;
-    const float   *from = all->values;
-    int64_t       *row_ptr, at = 0;
-    int32_t       *to_col;
-    float         *to = NULL;
-
-    for (int64_t e = 0; e < all->row_ptr[all->n_rows]; e++) at += col[e] >= begin && col[e] < end;
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, row_ptr, all->n_rows + 1, error));
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, to_col, at, error));
-    if (from != NULL) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, to, at, error));
-    at = 0;
-    for (int64_t i = 0; i < all->n_rows; i++) {
-        for (int64_t e = all->row_ptr[i]; e < all->row_ptr[i + 1]; e++) {
-            if (col[e] < begin || col[e] >= end) continue;
-            if (to != NULL) to[at] = from[e];
-            to_col[at++] = (int32_t)(col[e] - begin);
-        }
-        row_ptr[i + 1] = at;
-    }
-    *part = *all;
-    part->n_cols = end - begin;
-    part->row_ptr = row_ptr;
-    part->col_idx = to_col;
-    part->values = to;
-    return GRAFT_OK;
-}
-
-static int32_t transpose_edges(struct gr_setup *s, struct gr_minibatches *m, const graft_csr *csr, graft_matrix **made,
-                               graft_error *error)
-{
-    struct gr_csr turned = { 0 };
-    int32_t       rc = GRAFT_OK;
-
-    GR_TRY_DONE(gr_budget_check(&m->now.budget, (double)gr_csr_copy_bytes(csr, csr->n_cols, csr->row_ptr[csr->n_rows]),
-                                "graph", error));
-    GR_TRY_DONE(gr_csr_transpose(s->context, csr, &turned, error));
-    rc = gr_derived_matrix(s->context, &turned, made, error);
-done:
-    gr_csr_fini(s->context, &turned);
-    return rc;
-}
-
-/* Sums read the rows of a cache from a separate array, so their edges are a separate matrix. */
-static int32_t split_cached(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
-                            graft_csr *csr, graft_error *error)
-{
-    graft_csr cached, all = *csr;
-
-    GR_TRY(part_of_edges(m, &all, b->n_src, b->n_seen, &cached, error));
-    GR_TRY(part_of_edges(m, &all, 0, b->n_src, csr, error));
-    GR_TRY(
-        GR_BUDGET_NEW(&m->now.budget, GR_USE_MESSAGES, b->cached->rows, (b->n_seen - b->n_src) * b->row_width, error));
-    GR_TRY(gr_matrix_create(s->context, &cached, &b->cached->halo, error));
-    if (b->cached->fetch.count == 0) return GRAFT_OK;
-    GR_TRY(part_of_edges(m, &all, b->n_src + b->cached->n_rows, b->n_seen, &cached, error));
-    return transpose_edges(s, m, &cached, &b->cached->halo_transpose, error);
-}
-
-/* Attention and extrema read them after the rows of this rank. */
-static int32_t mark_cached(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
-                           struct gr_block *block, graft_error *error)
-{
-    const struct gr_cached_layer *c = b->cached;
-    uint8_t                      *kind;
-    int64_t                      *names;
-
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, kind, b->n_seen, error));
-    memset(kind + b->n_src, GR_ROW_HALO, (uint64_t)(b->n_seen - b->n_src));
-    for (int64_t i = 0; i < b->n_dst; i++)
-        for (int64_t e = b->row_ptr[i]; e < b->row_ptr[i + 1]; e++)
-            if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
-    block->kind = kind;
-    block->n_seen = b->n_seen;
-    if (m->halo.name == NULL || s->model.config.attention.dropout == 0) return GRAFT_OK; /* m->now.names has them */
-    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, names, b->n_seen, error));
-    memcpy(names, m->now.names, (uint64_t)b->n_src * sizeof *names);
-    for (int64_t i = 0; i < c->n_rows; i++) names[b->n_src + i] = m->halo.name[c->cache.vertex[c->row[i]]];
-    for (int64_t i = 0; i < c->fetch.count; i++) names[b->n_src + c->n_rows + i] = m->halo.name[c->fetch.vertex[i]];
-    block->vertex = names;
-    return GRAFT_OK;
+    return m->strategy != NULL ? m->strategy->ops->block(m->strategy, l, b, csr, block, error) : GRAFT_OK;
 }
 
 int32_t gr_train_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b,
                              graft_error *error)
 {
     struct gr_block *block = &m->now.block[l];
-    const int        reads_halo = s->model.config.kind->attends || s->model.config.extremum != 0;
     graft_csr        csr = { .size = sizeof csr, .index_type = GRAFT_I32, .n_rows = b->n_dst, .n_cols = b->n_seen };
-    int32_t          rc = GRAFT_OK;
 
     if (b->is_shared) {
         *block = m->now.block[l - 1];
-        block->of_strategy = b->cached;
-        b->cached->halo = m->cached->layer[l - 1].halo;
-        b->cached->rows = m->cached->layer[l - 1].rows;
-        return GRAFT_OK;
+        return complete_block(m, l, b, NULL, block, error);
     }
     *block = (struct gr_block){ .n_dst = b->n_dst, .n_src = b->n_src, .n_seen = b->n_src, .vertex = m->now.names };
     if (m->graph == &m->no_edges || l < s->model.config.gathers_from) return GRAFT_OK;
     csr.row_ptr = b->row_ptr;
     csr.col_idx = b->col;
-    GR_TRY_DONE(make_values(s, m, b, (const float **)&csr.values, error));
+    GR_TRY(make_values(s, m, b, (const float **)&csr.values, error));
     csr.value_type = csr.values != NULL ? GRAFT_F32 : 0;
-    GR_TRY_DONE(make_scales(s, m, b, block, error));
-    GR_TRY_DONE(take_edge_rows(s, m, b, block, error));
-    block->of_strategy = b->cached;
-    if (b->cached != NULL && reads_halo) GR_TRY_DONE(mark_cached(s, m, b, block, error));
-    else if (b->cached != NULL && b->n_seen > b->n_src) GR_TRY_DONE(split_cached(s, m, b, &csr, error));
-    GR_TRY_DONE(gr_matrix_create(s->context, &csr, &block->a, error));
-    if (sums_backward(s, l)) rc = transpose_edges(s, m, &csr, &block->a_transpose, error);
-done:
-    GR_ASSERT(rc < 0 || gr_model_block_is_valid(block));
-    return rc;
+    GR_TRY(make_scales(s, m, b, block, error));
+    GR_TRY(take_edge_rows(s, m, b, block, error));
+    GR_TRY(complete_block(m, l, b, &csr, block, error));
+    GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
+    if (sums_backward(s, l))
+        GR_TRY(gr_parallel_transpose_block(s->context, &m->now.budget, &csr, &block->a_transpose, error));
+    GR_ASSERT(gr_model_block_is_valid(block));
+    return GRAFT_OK;
 }
 
 void gr_train_batch_blocks_fini(struct gr_setup *s, struct gr_minibatches *m)
 {
+    if (m->strategy != NULL) m->strategy->ops->end(m->strategy);
     for (int32_t l = s->model.config.n_layers - 1; l >= 0; l--) {
-        struct gr_block        *block = &m->now.block[l];
-        struct gr_cached_layer *cached = block->of_strategy;
-        const int               is_shared = l > 0 && block->a != NULL && block->a == m->now.block[l - 1].a;
+        struct gr_block *block = &m->now.block[l];
+        const int        is_shared = l > 0 && block->a != NULL && block->a == m->now.block[l - 1].a;
 
-        if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo);
-        if (cached != NULL && !is_shared) gr_matrix_destroy(cached->halo_transpose);
-        if (cached != NULL) cached->halo = cached->halo_transpose = NULL;
         if (!is_shared) gr_matrix_destroy(block->a_transpose);
         if (!is_shared) gr_matrix_destroy(block->a);
         *block = (struct gr_block){ 0 };

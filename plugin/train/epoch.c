@@ -111,11 +111,11 @@ static void find_in_losses(int is_finite, struct finding *found)
 /* Other batches would read such rows as zeros. */
 static void find_in_history(const graft_trainer *t, struct finding *found)
 {
-    const struct gr_minibatches *m = t->batches;
+    const struct gr_batch_strategy *strategy = t->batches != NULL ? t->batches->strategy : NULL;
 
-    if (m == NULL || m->cached == NULL || m->cached->own.unfit == 0 || found->what[0] != '\0') return;
+    if (strategy == NULL || strategy->unfit == 0 || found->what[0] != '\0') return;
     snprintf(found->what, sizeof found->what, "%lld rows that history=full keeps fit no code of option 'hec.codec'",
-             (long long)m->cached->own.unfit);
+             (long long)strategy->unfit);
 }
 
 /* The loss and the gradients of step number `step` on these blocks. */

@@ -169,8 +169,7 @@ static void explain_batches(const graft_trainer *t, struct gr_text *text)
             m->edges.all / ranks, (double)m->edges.most * ranks / m->edges.all);
     gr_text_add(text, "\n");
     gr_sampler_explain_kind(m->sampler, text);
-    for (int32_t i = 0; m->cached != NULL && gr_parallel_cached_item(m->cached, -1, i, &item, &error) == GRAFT_OK; i++)
-        explain_cache(&item, text);
+    for (int32_t i = 0; gr_trainer_cache_item(t, -1, i, &item, &error) == GRAFT_OK; i++) explain_cache(&item, text);
 }
 
 int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, graft_error *error)

@@ -89,7 +89,7 @@ done:
     return rc;
 }
 
-/* Global vertices, which key random draws. */
+/* The vertices of the batch, and their global numbers, which key random draws. */
 static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
@@ -97,11 +97,15 @@ static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, co
     int64_t             *names;
 
     now->n_vertices = now->n_owned = batch->n_vertices;
-    now->vertex = now->names = batch->vertex;
-    if (m->mode->name != NULL) return m->mode->name(s, m, batch, error);
+    now->vertex = batch->vertex;
+    if (m->strategy != NULL) GR_TRY(m->strategy->ops->number(m->strategy, batch, &now->vertex, &now->n_owned, error));
+    m->edges.n += gr_sample_batch_edges(batch);
+    now->names = now->vertex;
     if (s->derived.whole.vertex == NULL) return GRAFT_OK;
     GR_TRY(GR_BUDGET_NEW(&now->budget, GR_USE_GRAPH, names, batch->n_vertices, error));
-    for (int64_t i = 0; i < batch->n_vertices; i++) names[i] = s->derived.whole.vertex[batch->vertex[i]];
+    for (int64_t i = 0; i < batch->n_vertices; i++)
+        names[i] =
+            i < now->n_owned ? s->derived.whole.vertex[now->vertex[i]] : m->halo.name[now->vertex[i] - s->data.n];
     now->names = names;
     return GRAFT_OK;
 }
@@ -121,7 +125,7 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
                                             .normalizes = batch->normalizes,
                                             .from = from };
 
-    if (m->mode->layer != NULL) GR_TRY(m->mode->layer(s, m, batch, l, &layer, error));
+    if (m->strategy != NULL) GR_TRY(m->strategy->ops->layer(m->strategy, batch, l, &layer, error));
     return gr_train_batch_block(s, m, l, &layer, error);
 }
 
@@ -135,17 +139,22 @@ static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const st
     return gr_setup_arrays_for_batch(s, m->now.block, gr_budget_total(&m->now.budget), error);
 }
 
+static int is_extended(const struct gr_minibatches *m)
+{
+    return m->strategy != NULL && m->strategy->extension != NULL;
+}
+
 /* The seeds of the batch and their neighbours. With an extension sampling is collective, so ranks agree before it. */
 static int32_t sample_batch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     int32_t rc = gr_setup_spans_reserve(s, error);
 
-    if (m->is_extended) {
+    if (is_extended(m)) {
         if (rc == GRAFT_OK) rc = gr_sampler_prepare(m->sampler, error);
         GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
     }
     if (rc == GRAFT_OK) rc = gr_sampler_next(m->sampler, error);
-    gr_train_batch_charge_sampler(s, m);
+    gr_train_batches_charge(s, m);
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
     if (rc == GRAFT_OK) rc = name_batch(s, m, gr_sampler_batch(m->sampler), error);
     return gr_strategy_agree(s->run.strategy, rc, error);
@@ -158,31 +167,31 @@ int64_t gr_train_minibatch_number(const struct gr_progress *progress)
 
 int32_t gr_train_minibatch_begin(graft_trainer *t, graft_error *error)
 {
-    struct gr_setup            *s = &t->setup;
-    struct gr_minibatches      *m = t->batches;
-    const struct gr_batch_mode *mode = m->mode;
-    const int64_t               number = gr_train_minibatch_number(&t->progress);
-    const struct gr_batch      *batch;
-    double                      begin;
+    struct gr_setup          *s = &t->setup;
+    struct gr_minibatches    *m = t->batches;
+    struct gr_batch_strategy *strategy = m->strategy;
+    const int64_t             number = gr_train_minibatch_number(&t->progress);
+    const int                 begins_first = is_extended(m) || m->mode->renews;
+    double                    begin;
 
     m->whole = (struct gr_batch_whole){ s->run.input, s->run.targets, s->run.strategy };
     gr_budget_init(&m->now.budget, s->context, 0);
     m->now.budget.limit = s->budget.limit - gr_budget_total(&s->budget);
-    if (m->cached != NULL) m->cached->own.unfit = 0;
-    if (mode->before != NULL) GR_TRY(mode->before(s, m, number, error));
+    if (begins_first) GR_TRY(strategy->ops->begin(strategy, number, error));
+    if (m->mode->renews && !strategy->is_filled) GR_TRY(gr_train_history_fill(s, m, error));
     begin = gr_profile_begin(&s->run.profile);
     s->run.profile.pass = GRAFT_PASS_FORWARD;
     s->run.profile.layer = -1;
     GR_TRY(sample_batch(s, m, error));
-    batch = gr_sampler_batch(m->sampler);
-    GR_ASSERT(batch->index == t->progress.batch);
+    GR_ASSERT(gr_sampler_batch(m->sampler)->index == t->progress.batch);
     gr_profile_end_alone(&s->run.profile, "sample", begin);
-    if (mode->begin != NULL) GR_TRY(mode->begin(s, m, batch, number, error));
+    if (strategy != NULL && !begins_first) GR_TRY(strategy->ops->begin(strategy, number, error));
     begin = gr_profile_begin(&s->run.profile);
-    GR_TRY(gr_strategy_agree(s->run.strategy, make_batch(s, m, batch, error), error));
+    GR_TRY(gr_strategy_agree(s->run.strategy, make_batch(s, m, gr_sampler_batch(m->sampler), error), error));
     gr_profile_end_alone(&s->run.profile, "gather", begin);
-    if (mode->end != NULL) GR_TRY(mode->end(m, error));
-    if (m->cached != NULL) s->run.strategy = &m->cached->base;
+    if (strategy == NULL) return GRAFT_OK;
+    if (strategy->ops->post != NULL) GR_TRY(strategy->ops->post(strategy, error));
+    s->run.strategy = &strategy->base;
     return GRAFT_OK;
 }
 

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
+#include "base/crc.h"
+#include "base/options.h"
 #include "model/options.h"
 #include "nn/options.h"
 #include "sample/kind.h"
@@ -61,8 +63,8 @@ static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_err
     return GRAFT_OK;
 }
 
-int32_t gr_train_batch_seeds(const struct gr_setup *s, const struct gr_minibatches *m, const struct gr_targets *targets,
-                             int64_t **seeds, int64_t *n_seeds, graft_error *error)
+static int32_t list_seeds(const struct gr_setup *s, const struct gr_minibatches *m, const struct gr_targets *targets,
+                          int64_t **seeds, int64_t *n_seeds, graft_error *error)
 {
     const int all = m->mode->renews;
     int64_t   count = 0;
@@ -93,8 +95,8 @@ static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_e
     return GRAFT_OK;
 }
 
-int32_t gr_train_batch_deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
-                                  struct gr_batch_deal *deal, graft_error *error)
+static int32_t deal_seeds(const struct gr_setup *s, const struct gr_minibatches *m, int64_t n_seeds,
+                          struct gr_batch_deal *deal, graft_error *error)
 {
     const int64_t size = gr_sample_options(s->context)->batch_size;
 
@@ -104,37 +106,67 @@ int32_t gr_train_batch_deal_seeds(const struct gr_setup *s, const struct gr_mini
                    (long long)size, (long long)n_seeds, m->mode->renews ? "vertices" : "training vertices");
 }
 
-int32_t gr_train_batch_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source source,
-                               const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
+static int32_t make_sampler(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source source,
+                            const struct gr_batch_deal *deal, graft_sampler **sampler, graft_error *error)
 {
     int64_t fanout[GR_LAYERS_MAX];
 
     source.fanout = fanout;
     source.n_layers = s->model.config.n_layers;
     source.n_batches = deal->n_batches;
+    source.extension = m->strategy != NULL ? m->strategy->extension : NULL;
     source.neighbours = !s->model.config.kind->gathers || m->mode->renews;
     if (!m->mode->renews) GR_TRY(read_fanouts(s, fanout, error));
     if (m->mode->source != NULL) m->mode->source(s, m, &source, fanout);
     return gr_sampler_create(s->context, &source, sampler, error);
 }
 
-/* Rows of earlier batches are of the layers above the first that gathers. */
+/* A checksum of all that determines to which batch a seed of this rank is dealt. */
+static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampler)
+{
+    const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
+    const int64_t  rank = s->data.over != NULL ? s->data.over->comm->rank : 0;
+    const int64_t  options[] = { rank, (int64_t)gr_base_options(s->context)->seed,
+                                 (int64_t)gr_sample_options(s->context)->sampler.word, gr_setup_has_history(s) };
+    uint32_t       crc = gr_crc(0, options, sizeof options);
+
+    for (int64_t b = 0; b < n_batches; b++) {
+        const int64_t end = gr_sampler_first_seed(sampler, b + 1);
+
+        for (int64_t i = gr_sampler_first_seed(sampler, b); i < end; i++) {
+            const int64_t vertex = s->derived.whole.vertex != NULL ? s->derived.whole.vertex[seeds[i]] : seeds[i];
+
+            crc = gr_crc(crc, &vertex, sizeof vertex);
+        }
+        crc = gr_crc(crc, &end, sizeof end);
+    }
+    return crc;
+}
+
+static int32_t identify_batches(const struct gr_setup *s, const graft_sampler *sampler, struct gr_batches_id *id,
+                                graft_error *error)
+{
+    double checksum = checksum_of(s, sampler);
+
+    GR_TRY(gr_strategy_sum(s->run.strategy, &checksum, 1, error));
+    id->n_batches = gr_sampler_batches(sampler);
+    id->batch_size = gr_sample_options(s->context)->batch_size;
+    id->n_ranks = s->data.over != NULL ? s->data.over->comm->n_ranks : 1;
+    id->checksum = (int64_t)checksum;
+    return GRAFT_OK;
+}
+
+/* The data that last, and the strategy of the steps. */
 static int32_t init_mode(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
-    const struct gr_config *config = &s->model.config;
-    const int32_t           second = config->gathers_from + 1;
-    int64_t                 width[GR_LAYERS_MAX];
-    struct gr_cached_wish   wish = { .ranks = s->run.strategy,
-                                     .first = second < config->n_layers ? second : config->n_layers,
-                                     .n_layers = config->n_layers,
-                                     .width = width };
+    struct gr_batch_wish wish = {
+        .run = &s->run, .vertex = s->derived.whole.vertex, .lasting = &m->lasting.budget, .batch = &m->now.budget
+    };
 
-    for (int32_t l = 0; l < config->n_layers; l++)
-        width[l] = config->kind->attends ? gr_model_config_wide(config, l) : gr_summed_columns(&s->run.layers[l]);
-    if (m->mode->init != NULL) GR_TRY(m->mode->init(s, m, &wish, error));
-    GR_TRY(gr_strategy_agree(s->run.strategy, gr_train_batch_tables_init(s, m, error), error));
-    gr_train_batches_charge(s, m);
-    return GRAFT_OK;
+    if (m->mode->init == NULL) return GRAFT_OK;
+    GR_TRY(m->mode->init(s, m, &wish, error));
+    wish.graph = m->graph;
+    return gr_parallel_create_batches(&wish, &m->strategy, error);
 }
 
 static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
@@ -145,19 +177,17 @@ static int32_t make_minibatches(struct gr_setup *s, struct gr_minibatches *m, gr
 
     GR_TRY_DONE(check_options(s, m->mode, error));
     rc = make_places(s, m, error);
-    if (rc == GRAFT_OK) rc = gr_train_batch_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
+    if (rc == GRAFT_OK) rc = list_seeds(s, m, &s->run.targets, &seeds, &source.n_seeds, error);
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
     m->graph = &m->no_edges;
     if (s->model.config.kind->gathers && s->derived.whole.a != NULL) m->graph = &s->derived.whole.a->csr;
     GR_TRY_DONE(init_mode(s, m, error));
-    GR_TRY_DONE(gr_train_batch_deal_seeds(s, m, source.n_seeds, &m->deal, error));
+    GR_TRY_DONE(deal_seeds(s, m, source.n_seeds, &m->deal, error));
     source.graph = m->graph;
     source.seeds = seeds;
-    rc = gr_train_batch_sampler(s, m, source, &m->deal, &m->sampler, error);
+    rc = make_sampler(s, m, source, &m->deal, &m->sampler, error);
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
-    GR_TRY_DONE(gr_train_batches_identify(s, m->sampler, &m->id, error));
-    if (m->cached != NULL)
-        rc = gr_parallel_cached_gather(m->cached, error); /* so that explain() knows the capacities */
+    rc = identify_batches(s, m->sampler, &m->id, error);
 done:
     gr_free(s->context, seeds);
     return rc;
@@ -167,10 +197,9 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
 {
     if (m == NULL) return;
     gr_sampler_destroy(m->sampler);
-    if (m->cached != NULL) gr_parallel_cached_fini(m->cached);
+    if (m->strategy != NULL) gr_strategy_destroy(&m->strategy->base);
     if (m->mode->fini != NULL) m->mode->fini(s, m);
     for (int use = 0; use < GR_USES; use++) gr_budget_charge(&s->budget, (enum gr_use)use, -m->lasting.charged[use]);
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, -m->charged);
     gr_budget_fini(&m->lasting.budget);
     gr_free(s->context, m->now.block);
     gr_free(s->context, m->now.block_of);
@@ -179,12 +208,17 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     gr_free(s->context, m);
 }
 
-void gr_train_batch_charge_sampler(struct gr_setup *s, struct gr_minibatches *m)
+void gr_train_batches_charge(struct gr_setup *s, struct gr_minibatches *m)
 {
-    const int64_t bytes = gr_sampler_bytes(m->sampler) + gr_memory_bytes(m->no_edges.row_ptr);
+    const int64_t sampler = gr_sampler_bytes(m->sampler) + gr_memory_bytes(m->no_edges.row_ptr);
 
-    gr_budget_charge(&s->budget, GR_USE_GRAPH, bytes - m->charged);
-    m->charged = bytes;
+    for (int use = 0; use < GR_USES; use++) {
+        const int64_t bytes =
+            gr_budget_bytes(&m->lasting.budget, (enum gr_use)use) + (use == GR_USE_GRAPH ? sampler : 0);
+
+        gr_budget_charge(&s->budget, (enum gr_use)use, bytes - m->lasting.charged[use]);
+        m->lasting.charged[use] = bytes;
+    }
 }
 
 static const struct gr_batch_mode one_process = { .seeds = "training vertices" };
@@ -209,7 +243,7 @@ int32_t gr_train_minibatches_init(graft_trainer *t, graft_error *error)
     gr_train_minibatches_fini(t);
     t->batches = made;
     made = NULL;
-    gr_train_batch_charge_sampler(s, t->batches);
+    gr_train_batches_charge(s, t->batches);
     t->progress.n_batches = gr_sampler_batches(t->batches->sampler);
     t->progress.batches = t->batches->id;
 done:
@@ -264,7 +298,7 @@ void gr_train_minibatches_settle(graft_trainer *t)
 void gr_train_minibatches_forget(graft_trainer *t)
 {
     if (t->batches == NULL) return;
-    if (t->batches->cached != NULL) gr_parallel_cached_forget(t->batches->cached);
+    if (t->batches->strategy != NULL) gr_strategy_forget(&t->batches->strategy->base, 0);
     gr_train_batch_tables_unset(t->batches);
 }
 
@@ -286,13 +320,113 @@ int32_t gr_train_minibatches_begin_epoch(graft_trainer *t, graft_error *error)
 int32_t gr_train_minibatches_end_epoch(graft_trainer *t, graft_error *error)
 {
     struct gr_minibatches *m = t->batches;
-    const int32_t          rc = m->mode->end_epoch != NULL ? m->mode->end_epoch(&t->setup, m, error) : GRAFT_OK;
 
-    return rc < 0 || m->cached == NULL ? rc : gr_parallel_cached_gather(m->cached, error);
+    if (m->strategy != NULL) GR_TRY(m->strategy->ops->settle(m->strategy, error));
+    return m->mode->end_epoch != NULL ? m->mode->end_epoch(&t->setup, m, error) : GRAFT_OK;
 }
 
 void gr_train_minibatches_fini(graft_trainer *t)
 {
     free_minibatches(&t->setup, t->batches);
     t->batches = NULL;
+}
+
+/* -- data that change --------------------------------------------------------------------------------------------- */
+
+/* All operations that can fail precede any change: a new sampler, if the training vertices or weights of draws change,
+ * and space for rows from other ranks. Owners of vertices and the halo stay. */
+struct batch_update {
+    graft_trainer          *trainer;
+    uint32_t                what;
+    graft_sampler          *sampler; /* NULL: the present one stays; else its: */
+    struct gr_batches_id    id;
+    struct gr_batch_deal    deal;
+    struct gr_batch_changes changes; /* over ranks */
+};
+
+/* The graph from which batches will be drawn. */
+static graft_csr next_graph(const struct batch_update *u, const struct gr_new_edges *edges)
+{
+    const struct gr_setup       *s = &u->trainer->setup;
+    const struct gr_minibatches *m = u->trainer->batches;
+    graft_csr                    graph = *m->graph;
+
+    if (m->graph != &m->no_edges && edges != NULL && s->derived.whole.a != NULL)
+        return gr_derived_new_graph(&s->derived, edges);
+    if (u->changes.values != NULL) graph.values = u->changes.values;
+    return graph;
+}
+
+/* A sampler of new targets or a new graph, if any rank cannot keep its sampler. */
+static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, const int64_t *seeds, int64_t n_seeds,
+                               graft_error *error)
+{
+    struct gr_setup       *s = &u->trainer->setup;
+    struct gr_minibatches *m = u->trainer->batches;
+    const int              reads_values = (u->what & GRAFT_UPDATE_EDGE_VALUES) && gr_sampler_reads_values(m->sampler);
+    int                    differs = reads_values || !gr_sampler_has_seeds(m->sampler, seeds, n_seeds);
+    const struct gr_sampler_source source = { .graph = graph, .seeds = seeds, .n_seeds = n_seeds, .like = m->sampler };
+    int32_t                        rc = GRAFT_OK;
+
+    GR_TRY(gr_strategy_any(s->run.strategy, &differs, error));
+    if (!differs) return GRAFT_OK;
+    GR_TRY(deal_seeds(s, m, n_seeds, &u->deal, error));
+    rc = make_sampler(s, m, source, &u->deal, &u->sampler, error);
+    GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
+    return identify_batches(s, u->sampler, &u->id, error);
+}
+
+static int32_t prepare_batches(void *arg, const struct gr_targets *targets, const struct gr_new_edges *edges,
+                               graft_error *error)
+{
+    struct batch_update *u = arg;
+    struct gr_setup     *s = &u->trainer->setup;
+    graft_csr            graph;
+    int64_t              n_seeds = 0, *seeds = NULL;
+    int32_t              rc = list_seeds(s, u->trainer->batches, targets, &seeds, &n_seeds, error);
+
+    if (rc == GRAFT_OK && s->data.over != NULL)
+        rc = gr_train_batch_halo_prepare(s, u->trainer->batches, u->what, edges, &u->changes, error);
+    GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
+    graph = next_graph(u, edges);
+    rc = prepare_sampler(u, &graph, seeds, n_seeds, error);
+done:
+    gr_free(s->context, seeds);
+    return rc;
+}
+
+static void take_sampler(graft_trainer *t, struct batch_update *u)
+{
+    struct gr_minibatches *m = t->batches;
+
+    gr_sampler_destroy(m->sampler);
+    m->sampler = u->sampler;
+    u->sampler = NULL;
+    m->id = u->id;
+    if (t->progress.batch == 0) t->progress.batches = m->id;
+    t->progress.n_batches = gr_sampler_batches(m->sampler);
+    gr_free(t->setup.context, m->deal.weight);
+    m->deal = u->deal;
+    u->deal.weight = NULL;
+}
+
+int32_t gr_train_minibatches_update(graft_trainer *t, uint32_t what, const graft_dataset *data, graft_error *error)
+{
+    struct gr_minibatches           *m = t->batches;
+    struct batch_update              update = { .trainer = t, .what = what };
+    const struct gr_update_dependent dependent = { prepare_batches, &update };
+    int32_t                          rc = GRAFT_OK;
+
+    GR_TRY_DONE(gr_setup_update(&t->setup, what, data, &dependent, error));
+    if (update.sampler != NULL) take_sampler(t, &update);
+    gr_train_minibatches_forget(t);
+    if (m->ranks != NULL) rc = gr_train_batch_halo_take(&t->setup, m, what, &update.changes, error);
+    gr_sampler_set_graph(m->sampler, m->graph);
+    gr_train_batches_charge(&t->setup, m);
+done:
+    gr_sampler_destroy(update.sampler);
+    gr_free(t->setup.context, update.deal.weight);
+    gr_free(t->setup.context, update.changes.values);
+    gr_free(t->setup.context, update.changes.packed);
+    return rc;
 }

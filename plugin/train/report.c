@@ -57,7 +57,10 @@ int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t in
 int32_t gr_trainer_cache_item(const graft_trainer *t, int32_t rank, int32_t index, graft_cache_item *item,
                               graft_error *error)
 {
-    if (t->batches == NULL || t->batches->cached == NULL)
+    const struct gr_strategy *strategy =
+        t->batches != NULL && t->batches->strategy != NULL ? &t->batches->strategy->base : NULL;
+
+    if (strategy == NULL || strategy->ops->report.cache_item == NULL)
         return gr_fail(error, GRAFT_ERR_STATE, "the trainer has no batches that read rows of others, and no caches");
-    return gr_parallel_cached_item(t->batches->cached, rank, index, item, error);
+    return strategy->ops->report.cache_item(strategy, rank, index, item, error);
 }

@@ -68,14 +68,14 @@ int32_t gr_train_state_item(const struct gr_state *state, int32_t index, graft_s
 
 static struct gr_state state_of(const graft_trainer *t, int has_tables, int32_t n_progress)
 {
-    const struct gr_minibatches *m = has_tables ? t->batches : NULL;
+    const struct gr_batch_strategy *batches = has_tables && t->batches != NULL ? t->batches->strategy : NULL;
 
     return (struct gr_state){ .model = &t->setup.model,
                               .progress = &t->progress,
                               .copies = GR_STATE_COPIES,
                               .n_progress = n_progress,
-                              .n_tables = m != NULL ? m->tables.count : 0,
-                              .tables = m != NULL ? m->tables.table : NULL };
+                              .n_tables = batches != NULL ? batches->n_tables : 0,
+                              .tables = batches != NULL ? batches->table : NULL };
 }
 
 struct gr_state gr_trainer_state(const graft_trainer *t)
@@ -145,31 +145,33 @@ int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, gr
     return gr_nn_check_form(like, ours, error);
 }
 
-/* The table of an item of the trainer, or NULL. */
-static struct gr_state_table *table_of(const graft_trainer *t, const graft_state_item *ours)
+/* The number of the table of an item of the trainer; -1: it is no table. */
+static int32_t table_of(const graft_trainer *t, const graft_state_item *ours)
 {
-    for (int32_t i = 0; t->batches != NULL && i < t->batches->tables.count; i++)
-        if (t->batches->tables.table[i].name == ours->name) return &t->batches->tables.table[i];
-    return NULL;
+    const struct gr_batch_strategy *strategy = t->batches != NULL ? t->batches->strategy : NULL;
+
+    for (int32_t i = 0; strategy != NULL && i < strategy->n_tables; i++)
+        if (strategy->table[i].name == ours->name) return i;
+    return -1;
 }
 
 int32_t gr_trainer_state_check(const graft_trainer *t, const graft_state_item *item, const graft_state_item *ours,
                                graft_error *error)
 {
-    const struct gr_state_table *table = table_of(t, ours);
+    const int32_t table = table_of(t, ours);
 
-    if (table != NULL) return gr_train_batch_table_check(t->batches, table, item->data, error);
-    return gr_train_state_check(&t->setup.model, item, error);
+    if (table < 0) return gr_train_state_check(&t->setup.model, item, error);
+    return t->batches->strategy->ops->check_table(t->batches->strategy, table, item->data, error);
 }
 
 /* The arrays of the state are the trainer's own; only hosts see them as constant. */
 void gr_trainer_state_copy(graft_trainer *t, const graft_state_item *item, const graft_state_item *ours)
 {
-    struct gr_state_table *table = table_of(t, ours);
+    const int32_t table = table_of(t, ours);
 
     if (t->batches != NULL && !t->state_is_set) gr_train_batch_tables_unset(t->batches);
     memcpy((void *)(uintptr_t)ours->data, item->data, (uint64_t)gr_nn_item_bytes(ours));
-    if (table != NULL) table->is_set = 1;
+    if (table >= 0) t->batches->strategy->table[table].is_set = 1;
     t->state_is_set = 1;
     t->has_previous = t->is_measured = 0;
 }
@@ -184,4 +186,28 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     GR_TRY(gr_trainer_state_check(t, item, &ours, error));
     gr_trainer_state_copy(t, item, &ours);
     return GRAFT_OK;
+}
+
+/* -- tables of rows of earlier batches ---------------------------------------------------------------------------- */
+
+int gr_train_batch_tables_hold(const struct gr_minibatches *m, int is_set)
+{
+    const struct gr_batch_strategy *strategy = m->strategy;
+    int                             all = strategy != NULL && strategy->n_tables > 0;
+
+    if (!is_set) return all && strategy->is_filled;
+    for (int32_t i = 0; all && i < strategy->n_tables; i++) all &= strategy->table[i].is_set;
+    return all;
+}
+
+void gr_train_batch_tables_take(struct gr_minibatches *m, int64_t now)
+{
+    if (gr_train_batch_tables_hold(m, 1)) m->strategy->ops->adopt(m->strategy, now);
+    else if (m->strategy != NULL) gr_strategy_forget(&m->strategy->base, 0);
+    gr_train_batch_tables_unset(m);
+}
+
+void gr_train_batch_tables_unset(struct gr_minibatches *m)
+{
+    for (int32_t i = 0; m->strategy != NULL && i < m->strategy->n_tables; i++) m->strategy->table[i].is_set = 0;
 }

@@ -34,10 +34,6 @@ struct graft_trainer {
     char  *options;      /* options at create(): gr_options_copy() */
 };
 
-/** Names of tables begin with one of these: tables of option history, and caches over ranks. */
-#define GR_STATE_HISTORY "history."
-#define GR_STATE_CACHES "caches."
-
 /** The number of items of progress: of a trainer without batches; with batches, but without "progress.batches", as
  *  older builds wrote it; with all. */
 enum { GR_PROGRESS_WHOLE = 5, GR_PROGRESS_UNNAMED = 8, GR_PROGRESS_BATCHES = 9 };

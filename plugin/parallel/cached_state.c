@@ -1,0 +1,129 @@
+/* Rows of earlier batches in the state of a trainer. Items of the state are the arrays of the caches themselves.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "parallel/cached.h"
+
+#include "base/crc.h"
+#include "base/dtype.h"
+
+#include <stdio.h>
+
+/* The arrays of each layer; in one process the first two. They follow the layout. */
+enum table_part { ROWS, BATCHES, PLACES, SENT };
+
+static int32_t table_parts(const struct gr_cached *c)
+{
+    return c->comm == NULL ? 2 : 4;
+}
+
+/* A checksum of all data that determine the place and the vertex of each row, over ranks also of the rank. */
+static int64_t layout_of(const struct gr_cached *c)
+{
+    const graft_csr *a = c->graph;
+    const int64_t    bits = c->layer[c->first].cache.codec.bits;
+    uint32_t         crc = gr_crc(0, &bits, sizeof bits);
+
+    crc = gr_crc(crc, a->row_ptr, (uint64_t)(a->n_rows + 1) * sizeof *a->row_ptr);
+    crc = gr_crc(crc, a->col_idx, (uint64_t)(gr_csr_entries(a) * gr_dtype_bytes(a->index_type)));
+    if (c->wish.vertex != NULL) crc = gr_crc(crc, c->wish.vertex, (uint64_t)a->n_rows * sizeof *c->wish.vertex);
+    if (c->comm == NULL) return crc;
+    crc = gr_crc(crc, &c->comm->rank, sizeof c->comm->rank);
+    crc = gr_crc(crc, &c->comm->n_ranks, sizeof c->comm->n_ranks);
+    return gr_crc(crc, c->wish.halo, (uint64_t)c->links->halo->count * sizeof *c->wish.halo);
+}
+
+static void list_table(struct gr_cached *c, int32_t layer, const char *part, int64_t *data, int64_t words)
+{
+    const char            *kind = c->comm == NULL ? GR_STATE_HISTORY : GR_STATE_CACHES;
+    struct gr_state_table *table = &c->base.table[c->base.n_tables++];
+
+    *table = (struct gr_state_table){ .words = words, .data = data };
+    if (layer < 0) snprintf(table->name, sizeof table->name, "%s%s", kind, part);
+    else snprintf(table->name, sizeof table->name, "%s%d.%s", kind, (int)layer, part);
+}
+
+static void list_layer(struct gr_cached *c, int32_t l)
+{
+    struct gr_cache *cache = &c->layer[l].cache;
+
+    list_table(c, l, "rows", (int64_t *)(void *)cache->bytes, gr_sample_cache_words(cache));
+    list_table(c, l, "batches", cache->since, cache->capacity);
+    if (c->comm == NULL) return;
+    list_table(c, l, "places", (int64_t *)(void *)cache->vertex, gr_sample_cache_place_words(cache));
+    list_table(c, l, "sent", c->layer[l].last_sent, c->links->send_start[c->comm->n_ranks]);
+}
+
+int32_t gr_parallel_cached_list_tables(struct gr_cached *c, graft_error *error)
+{
+    if (c->first == c->n_layers) return GRAFT_OK;
+    if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->push.rows_most == 0 && !c->fetching.keeps)))
+        return GRAFT_OK; /* empty */
+    GR_TRY(GR_BUDGET_NEW(c->wish.lasting, GR_USE_MESSAGES, c->base.table, 1 + table_parts(c) * (c->n_layers - c->first),
+                         error));
+    c->layout = layout_of(c);
+    list_table(c, -1, "layout", &c->layout, 1);
+    for (int32_t l = c->first; l < c->n_layers; l++) list_layer(c, l);
+    return GRAFT_OK;
+}
+
+static int32_t check_rows(const struct gr_cached *c, const struct gr_cache *cache, const char *name,
+                          const int64_t *data, graft_error *error)
+{
+    const int64_t broken = gr_sample_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
+
+    if (broken == cache->capacity) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is not a valid record of option 'hec.codec'",
+                   name, (long long)broken);
+}
+
+/* A cache of rows from other ranks has -1 for a row without a code. */
+static int32_t check_batches(const struct gr_state_table *table, const int64_t *data, int64_t least, graft_error *error)
+{
+    for (int64_t i = 0; i < table->words; i++)
+        if (data[i] < least)
+            return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': element %lld is %lld, expected %lld or more",
+                           table->name, (long long)i, (long long)data[i], (long long)least);
+    return GRAFT_OK;
+}
+
+static int32_t check_places(struct gr_cache *cache, const char *name, const int64_t *data, graft_error *error)
+{
+    if (gr_sample_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' does not list each row of a cache once", name);
+}
+
+static int32_t check_layout(const struct gr_cached *c, const char *name, int64_t layout, graft_error *error)
+{
+    if (layout == c->layout) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "state item '%s' is %lld, expected %lld: its rows are of another graph or rank, or of other options "
+                   "'order' or 'hec.codec'",
+                   name, (long long)layout, (long long)c->layout);
+}
+
+int32_t gr_parallel_cached_check_table(const struct gr_batch_strategy *strategy, int32_t index, const int64_t *data,
+                                       graft_error *error)
+{
+    const struct gr_cached      *c = (const struct gr_cached *)strategy;
+    const struct gr_state_table *table = &strategy->table[index];
+    struct gr_cache             *cache = &c->layer[c->first + (index - 1) / table_parts(c)].cache;
+
+    if (index == 0) return check_layout(c, table->name, *data, error);
+    switch ((enum table_part)((index - 1) % table_parts(c))) {
+    case ROWS: return check_rows(c, cache, table->name, data, error);
+    case BATCHES: return check_batches(table, data, c->comm == NULL ? 0 : -1, error);
+    case PLACES: return check_places(cache, table->name, data, error);
+    case SENT: break;
+    }
+    return check_batches(table, data, -1, error);
+}
+
+void gr_parallel_cached_adopt(struct gr_batch_strategy *strategy, int64_t now)
+{
+    struct gr_cached *c = gr_cached_of(strategy);
+
+    for (int32_t l = c->first; l < c->n_layers; l++) {
+        if (c->comm == NULL) gr_sample_cache_place_all(&c->layer[l].cache);
+        gr_sample_cache_adopt(&c->layer[l].cache, now, c->buffer);
+    }
+    strategy->is_filled = 1;
+}
