@@ -6,33 +6,21 @@
 #include "base/dense_view.h"
 #include "parallel/strategies.h"
 
-/* Keep rows computed in this batch for later batches. */
-static int32_t keep_computed(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
-                             const graft_dense *x, graft_error *error)
-{
-    if (c->comm != NULL) return gr_parallel_cached_push(c, run, layer, x, error);
-    gr_parallel_history_store(c, run, layer, x);
-    return GRAFT_OK;
-}
-
-/* Cached rows, in the order of the columns of their edges. */
-static void load_rows(struct gr_run *run, const struct gr_cached_layer *layer, float *to)
-{
-    const double begin = gr_profile_begin(&run->profile);
-
-    gr_sample_cache_load(&layer->cache, layer->row, layer->n_rows, run->threads, to);
-    gr_profile_end_alone(&run->profile, "cache", begin);
-}
-
-/* The rows of the halo, to[n_rows and fetch.count x width]: cached rows, then fetched rows. */
+/* Keep the rows x of this batch for later batches. to[n_rows and fetch.count x width] = the rows of the halo: cached
+ * rows in the order of the columns of their edges, then fetched rows. */
 static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
                          float *to, graft_error *error)
 {
     float *const fetched = layer->fetch.count > 0 ? to + layer->n_rows * x->n_cols : NULL;
     double       begin;
 
-    GR_TRY(keep_computed(c, run, layer, x, error));
-    if (layer->n_rows > 0) load_rows(run, layer, to);
+    if (c->comm == NULL) gr_parallel_history_store(c, run, layer, x);
+    else GR_TRY(gr_parallel_cached_push(c, run, layer, x, error));
+    begin = gr_profile_begin(&run->profile);
+    if (layer->n_rows > 0) {
+        gr_sample_cache_load(&layer->cache, layer->row, layer->n_rows, run->threads, to);
+        gr_profile_end_alone(&run->profile, "cache", begin);
+    }
     if (!c->fetching.is_on) return GRAFT_OK;
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_parallel_fetch_rows(c, run, layer, x, fetched, error));

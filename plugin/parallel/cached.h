@@ -17,11 +17,11 @@
  * In one process (Fey et al. 2021, "GNNAutoScale") the caches have rows of all vertices. Each batch stores the rows of
  * its own vertices, and reads the rows of their other neighbours. Then there is no comm, and nothing is sent.
  *
- * cached.c  the strategy                           push.c           rows in transit between batches
- * cached_memory.c  from creation to destruction    fetch.c          rows that owners compute
- * cached_batch.c   the vertices and edges of a batch over ranks     cached_full.c    the same in one process
- * cached_block.c   the blocks of a batch            cached_state.c   rows of earlier batches in the state
- * cached_report.c  counts of all ranks
+ * cached.c         a step                                  push.c           rows in transit between batches
+ * cached_memory.c  from creation to destruction            fetch.c          rows that owners compute
+ * cached_batch.c   vertices and edges of a batch           cached_block.c   its blocks
+ * cached_history.c the same in one process                 cached_report.c  counts of all ranks
+ * cached_state.c   rows of earlier batches in the state
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -107,6 +107,14 @@ struct gr_batch_vertices {
     int64_t        halo[GR_LAYERS_MAX];
 };
 
+/** A row that may be sent to a rank that has its vertex in its halo. */
+struct gr_candidate {
+    double  key;   /* of draws by degree */
+    int64_t link;  /* of the vertex and the rank */
+    int32_t row;   /* among the sources of the block */
+    int32_t place; /* of the vertex in the halo, among the vertices from this rank */
+};
+
 /** Over ranks, the choice of the rows that batches send. */
 struct gr_pushing {
     int64_t delay, rows_most; /* options aep.delay and aep.rows */
@@ -117,10 +125,8 @@ struct gr_pushing {
     int64_t *to_start; /* [owned + 1] */
     int32_t *to_rank, *to_place;
 
-    int64_t *link;              /* [links] of each candidate */
-    int32_t *candidate, *place; /* [links] of one layer, by rank */
-    int64_t *at, *begin;        /* [n_ranks + 1] the candidates of each rank */
-    double  *key;               /* [links] of draws by degree */
+    struct gr_candidate *candidate;  /* [links] of one layer, by rank */
+    int64_t             *at, *begin; /* [n_ranks + 1] the candidates of each rank */
 };
 
 /** Over ranks, what receivers must know about sent rows: for each layer their number, and then their places in the halo
@@ -133,9 +139,9 @@ struct gr_push_items {
 
 /** Counts for reports. */
 struct gr_cached_counts {
-    int64_t *numbers;       /* [n_ranks x n_layers x GR_CACHE_NUMBERS] at the end of the last epoch */
-    int64_t *mine;          /* those of this rank */
-    int64_t  features_read; /* rows of features of the halo that batches read */
+    graft_cache_item *all;           /* [n_ranks x n_layers] at the end of the last epoch; `age` is a sum */
+    graft_cache_item *mine;          /* [n_layers] of this rank */
+    int64_t           features_read; /* rows of features of the halo that batches read */
 };
 
 struct gr_cached {
@@ -240,26 +246,7 @@ void    gr_parallel_fetch_add(const struct gr_cached *cached, const struct gr_ca
 /** Let messages move. */
 void gr_parallel_cached_poll(void *cached);
 
-/** The numbers of a layer and rank from which graft_cache_item is filled. */
-enum gr_cache_number {
-    GR_CACHE_CAPACITY,
-    GR_CACHE_USED,
-    GR_CACHE_SEARCHED,
-    GR_CACHE_FOUND,
-    GR_CACHE_EXPIRED,
-    GR_CACHE_AGES,
-    GR_CACHE_OLDEST,
-    GR_CACHE_STORED,
-    GR_CACHE_EVICTED,
-    GR_CACHE_CANDIDATES,
-    GR_CACHE_ROWS_SENT,
-    GR_CACHE_BYTES_SENT,
-    GR_CACHE_ROWS_FETCHED,
-    GR_CACHE_BYTES_FETCHED,
-    GR_CACHE_NUMBERS
-};
-
-/** Gather the numbers of all ranks. Collective. \return OK; ERR_PEER. */
+/** Gather the counts of all ranks. Collective. \return OK; ERR_PEER. */
 int32_t gr_parallel_cached_gather(struct gr_batch_strategy *strategy, graft_error *error);
 /** Item `index` of the caches, the first of which has the features, of one rank or with -1 of all ranks. \return OK;
  *  ERR_ARG; ERR_NOT_FOUND. */

@@ -16,8 +16,8 @@ int32_t gr_parallel_history_init(struct gr_cached *c, graft_error *error)
 
     c->life.takes_expired = 1;
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->layer, c->n_layers, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.numbers, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
-    c->counts.mine = c->counts.numbers;
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.all, c->n_layers, error));
+    c->counts.mine = c->counts.all;
     gr_parallel_cached_set_widths(c);
     for (int32_t l = c->first; l < c->n_layers; l++) {
         struct gr_cached_layer *layer = &c->layer[l];

@@ -53,14 +53,11 @@ static int32_t make_lists(struct gr_cached *c, graft_error *error)
         c->push.most[GR_SEND] > c->push.most[GR_RECEIVE] ? c->push.most[GR_SEND] : c->push.most[GR_RECEIVE];
     struct gr_budget *budget = c->wish.lasting;
 
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.link, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.candidate, count, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.place, count, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.key, count, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.at, n_ranks + 1, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->push.begin, n_ranks + 1, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.mine, (int64_t)c->n_layers * GR_CACHE_NUMBERS, error));
-    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.numbers, n_ranks * c->n_layers * GR_CACHE_NUMBERS, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.mine, c->n_layers, error));
+    GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->counts.all, n_ranks * c->n_layers, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->buffer, (most > 0 ? most : 1) * c->widest, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->items.place, layers * c->push.most[GR_SEND], error));
     for (int side = 0; side < GR_SIDES; side++)
@@ -114,19 +111,15 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
                    (long long)received, (long long)c->push.rows_most, (long long)options->cache_rows);
 }
 
-/* Rows that no code can encode are received as NaN, and count as missing. */
-static struct gr_row_format push_format(const graft_context *context)
-{
-    return (struct gr_row_format){ .bits[GR_FORWARD] = gr_cache_bits[gr_sample_options(context)->push_codec],
-                                   .bits[GR_BACKWARD] = 32,
-                                   .seed = (uint64_t)gr_base_options(context)->seed };
-}
-
-/* All messages take their channels, even after a failure on this rank. */
+/* All messages take their channels, even after a failure on this rank. Rows that no code can encode are received as NaN,
+ * and count as missing. */
 static int32_t make_messages(struct gr_cached *c, graft_error *error)
 {
-    struct gr_budget *budget = c->wish.lasting;
-    int32_t           rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->layer, c->n_layers, error);
+    struct gr_budget          *budget = c->wish.lasting;
+    int32_t                    rc = GR_BUDGET_NEW(budget, GR_USE_MESSAGES, c->layer, c->n_layers, error);
+    const struct gr_row_format format = { .bits[GR_FORWARD] = gr_cache_bits[gr_sample_options(c->context)->push_codec],
+                                          .bits[GR_BACKWARD] = 32,
+                                          .seed = (uint64_t)gr_base_options(c->context)->seed };
 
     for (int32_t l = c->first; l < c->n_layers; l++) {
         struct gr_push *made = NULL;
@@ -137,7 +130,7 @@ static int32_t make_messages(struct gr_cached *c, graft_error *error)
             const int32_t      here = gr_halo_messages_init(c->context, c->comm, 1, messages, error);
 
             if (rc == GRAFT_OK) rc = here;
-            messages->format = push_format(c->context);
+            messages->format = format;
             if (made == NULL) gr_halo_messages_fini(&none);
         }
         if (made != NULL) c->layer[l].push = made;

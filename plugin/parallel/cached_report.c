@@ -2,66 +2,81 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
-#include "comm/collective.h"
-
-static void list_numbers(const struct gr_cached_layer *layer, int64_t *number)
+/* Of this rank; `age` is the sum of the ages of found rows. */
+static graft_cache_item count_layer(const struct gr_cached_layer *layer)
 {
     const struct gr_cache_counts *c = &layer->cache.counts;
 
-    number[GR_CACHE_CAPACITY] = layer->cache.capacity;
-    number[GR_CACHE_USED] = layer->cache.used;
-    number[GR_CACHE_SEARCHED] = c->searched;
-    number[GR_CACHE_FOUND] = c->found;
-    number[GR_CACHE_EXPIRED] = c->expired;
-    number[GR_CACHE_AGES] = c->ages;
-    number[GR_CACHE_OLDEST] = c->oldest;
-    number[GR_CACHE_STORED] = c->stored;
-    number[GR_CACHE_EVICTED] = c->evicted;
-    number[GR_CACHE_CANDIDATES] = layer->sent.candidates;
-    number[GR_CACHE_ROWS_SENT] = layer->sent.rows;
-    number[GR_CACHE_BYTES_SENT] = layer->sent.bytes;
-    number[GR_CACHE_ROWS_FETCHED] = layer->fetched_rows;
-    number[GR_CACHE_BYTES_FETCHED] = layer->fetched_bytes;
+    return (graft_cache_item){ .width = layer->width,
+                               .capacity = layer->cache.capacity,
+                               .used = layer->cache.used,
+                               .searched = c->searched,
+                               .found = c->found,
+                               .expired = c->expired,
+                               .age = (double)c->ages,
+                               .age_max = c->oldest,
+                               .stored = c->stored,
+                               .evicted = c->evicted,
+                               .candidates = layer->sent.candidates,
+                               .rows_sent = layer->sent.rows,
+                               .bytes_sent = layer->sent.bytes,
+                               .rows_fetched = layer->fetched_rows,
+                               .bytes_fetched = layer->fetched_bytes };
 }
 
 /* Features of the halo were fetched once, and are complete. */
-static void list_features(const struct gr_cached *c, int64_t *number)
+static graft_cache_item count_features(const struct gr_cached *c)
 {
-    const int64_t sent = c->links->send_start[c->comm->n_ranks];
+    const int64_t halo = c->links->halo->count, sent = c->links->send_start[c->comm->n_ranks];
 
-    number[GR_CACHE_CAPACITY] = number[GR_CACHE_USED] = number[GR_CACHE_STORED] = c->links->halo->count;
-    number[GR_CACHE_SEARCHED] = number[GR_CACHE_FOUND] = c->counts.features_read;
-    number[GR_CACHE_CANDIDATES] = number[GR_CACHE_ROWS_SENT] = sent;
-    number[GR_CACHE_BYTES_SENT] = c->wish.feature_bytes * sent;
+    return (graft_cache_item){ .width = gr_run_config(c->wish.run)->width[0],
+                               .capacity = halo,
+                               .used = halo,
+                               .searched = c->counts.features_read,
+                               .found = c->counts.features_read,
+                               .stored = halo,
+                               .candidates = sent,
+                               .rows_sent = sent,
+                               .bytes_sent = c->wish.feature_bytes * sent };
 }
 
 int32_t gr_parallel_cached_gather(struct gr_batch_strategy *strategy, graft_error *error)
 {
     struct gr_cached *c = gr_cached_of(strategy);
 
-    if (c->comm != NULL) list_features(c, c->counts.mine + (int64_t)(c->first - 1) * GR_CACHE_NUMBERS);
-    for (int32_t l = c->first; l < c->n_layers; l++)
-        list_numbers(&c->layer[l], c->counts.mine + (int64_t)l * GR_CACHE_NUMBERS);
+    if (c->comm != NULL) c->counts.mine[c->first - 1] = count_features(c);
+    for (int32_t l = c->first; l < c->n_layers; l++) c->counts.mine[l] = count_layer(&c->layer[l]);
     if (c->comm == NULL) return GRAFT_OK;
-    return gr_comm_allgather(c->comm, c->counts.mine, (uint64_t)c->n_layers * GR_CACHE_NUMBERS * sizeof *c->counts.mine,
-                             c->counts.numbers, error);
+    return gr_comm_allgather(c->comm, c->counts.mine, (uint64_t)c->n_layers * sizeof *c->counts.mine, c->counts.all,
+                             error);
 }
 
-static void add_numbers(int64_t *sum, const int64_t *number)
+static void add_counts(graft_cache_item *sum, const graft_cache_item *one)
 {
-    for (int i = 0; i < GR_CACHE_NUMBERS; i++) {
-        if (i != GR_CACHE_OLDEST) sum[i] += number[i];
-        else if (number[i] > sum[i]) sum[i] = number[i];
-    }
+    sum->width = one->width;
+    sum->capacity += one->capacity;
+    sum->used += one->used;
+    sum->searched += one->searched;
+    sum->found += one->found;
+    sum->expired += one->expired;
+    sum->age += one->age;
+    if (one->age_max > sum->age_max) sum->age_max = one->age_max;
+    sum->stored += one->stored;
+    sum->evicted += one->evicted;
+    sum->candidates += one->candidates;
+    sum->rows_sent += one->rows_sent;
+    sum->bytes_sent += one->bytes_sent;
+    sum->rows_fetched += one->rows_fetched;
+    sum->bytes_fetched += one->bytes_fetched;
 }
 
 int32_t gr_parallel_cached_item(const struct gr_strategy *strategy, int32_t rank, int32_t index, graft_cache_item *item,
                                 graft_error *error)
 {
     const struct gr_cached *c = (const struct gr_cached *)strategy;
-    const int32_t n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
-    const int32_t layer = c->first - features + index;
-    int64_t       sum[GR_CACHE_NUMBERS] = { 0 };
+    const int32_t    n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
+    const int32_t    layer = c->first - features + index;
+    graft_cache_item sum = { .size = item->size, .rank = rank, .layer = layer };
 
     if (rank < -1 || rank >= n_ranks)
         return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 to %d", rank, n_ranks - 1);
@@ -69,25 +84,9 @@ int32_t gr_parallel_cached_item(const struct gr_strategy *strategy, int32_t rank
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "there is no cache %d, there are %d", index,
                        c->n_layers - c->first + features);
     for (int32_t q = 0; q < n_ranks; q++)
-        if (rank < 0 || rank == q)
-            add_numbers(sum, c->counts.numbers + ((int64_t)q * c->n_layers + layer) * GR_CACHE_NUMBERS);
-    item->rank = rank;
-    item->layer = layer;
-    item->width = index < features ? gr_run_config(c->wish.run)->width[0] : c->layer[layer].width;
-    item->capacity = sum[GR_CACHE_CAPACITY];
-    item->used = sum[GR_CACHE_USED];
-    item->searched = sum[GR_CACHE_SEARCHED];
-    item->found = sum[GR_CACHE_FOUND];
-    item->expired = sum[GR_CACHE_EXPIRED];
-    item->age = sum[GR_CACHE_FOUND] > 0 ? (double)sum[GR_CACHE_AGES] / (double)sum[GR_CACHE_FOUND] : 0;
-    item->age_max = sum[GR_CACHE_OLDEST];
-    item->stored = sum[GR_CACHE_STORED];
-    item->evicted = sum[GR_CACHE_EVICTED];
-    item->candidates = sum[GR_CACHE_CANDIDATES];
-    item->rows_sent = sum[GR_CACHE_ROWS_SENT];
-    item->bytes_sent = sum[GR_CACHE_BYTES_SENT];
-    item->bytes_if_fetched = 4 * item->width * item->searched;
-    item->rows_fetched = sum[GR_CACHE_ROWS_FETCHED];
-    item->bytes_fetched = sum[GR_CACHE_BYTES_FETCHED];
+        if (rank < 0 || rank == q) add_counts(&sum, &c->counts.all[(int64_t)q * c->n_layers + layer]);
+    if (sum.found > 0) sum.age /= (double)sum.found;
+    sum.bytes_if_fetched = 4 * sum.width * sum.searched;
+    *item = sum;
     return GRAFT_OK;
 }

@@ -65,16 +65,6 @@ int32_t gr_parallel_cached_list_tables(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-static int32_t check_rows(const struct gr_cached *c, const struct gr_cache *cache, const char *name,
-                          const int64_t *data, graft_error *error)
-{
-    const int64_t broken = gr_sample_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
-
-    if (broken == cache->capacity) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is not a valid record of option 'hec.codec'",
-                   name, (long long)broken);
-}
-
 /* A cache of rows from other ranks has -1 for a row without a code. */
 static int32_t check_batches(const struct gr_state_table *table, const int64_t *data, int64_t least, graft_error *error)
 {
@@ -85,19 +75,25 @@ static int32_t check_batches(const struct gr_state_table *table, const int64_t *
     return GRAFT_OK;
 }
 
-static int32_t check_places(struct gr_cache *cache, const char *name, const int64_t *data, graft_error *error)
+/* Check the table of a layer. */
+static int32_t check_part(const struct gr_cached *c, struct gr_cache *cache, enum table_part part,
+                          const struct gr_state_table *table, const int64_t *data, graft_error *error)
 {
-    if (gr_sample_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' does not list each row of a cache once", name);
-}
+    int64_t broken;
 
-static int32_t check_layout(const struct gr_cached *c, const char *name, int64_t layout, graft_error *error)
-{
-    if (layout == c->layout) return GRAFT_OK;
-    return gr_fail(error, GRAFT_ERR_FORMAT,
-                   "state item '%s' is %lld, expected %lld: its rows are of another graph or rank, or of other options "
-                   "'order' or 'hec.codec'",
-                   name, (long long)layout, (long long)c->layout);
+    switch (part) {
+    case ROWS:
+        broken = gr_sample_cache_first_broken(cache, (const uint8_t *)data, cache->capacity, c->buffer);
+        if (broken == cache->capacity) return GRAFT_OK;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s': row %lld is not a valid record of option 'hec.codec'",
+                       table->name, (long long)broken);
+    case PLACES:
+        if (gr_sample_cache_can_place(cache, (const int32_t *)(const void *)data)) return GRAFT_OK;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "state item '%s' does not list each row of a cache once", table->name);
+    case BATCHES:
+    case SENT: break;
+    }
+    return check_batches(table, data, c->comm == NULL ? 0 : -1, error);
 }
 
 int32_t gr_parallel_cached_check_table(const struct gr_batch_strategy *strategy, int32_t index, const int64_t *data,
@@ -105,16 +101,15 @@ int32_t gr_parallel_cached_check_table(const struct gr_batch_strategy *strategy,
 {
     const struct gr_cached      *c = (const struct gr_cached *)strategy;
     const struct gr_state_table *table = &strategy->table[index];
-    struct gr_cache             *cache = &c->layer[c->first + (index - 1) / table_parts(c)].cache;
+    const int32_t                at = index - 1, parts = table_parts(c);
 
-    if (index == 0) return check_layout(c, table->name, *data, error);
-    switch ((enum table_part)((index - 1) % table_parts(c))) {
-    case ROWS: return check_rows(c, cache, table->name, data, error);
-    case BATCHES: return check_batches(table, data, c->comm == NULL ? 0 : -1, error);
-    case PLACES: return check_places(cache, table->name, data, error);
-    case SENT: break;
-    }
-    return check_batches(table, data, -1, error);
+    if (index > 0)
+        return check_part(c, &c->layer[c->first + at / parts].cache, (enum table_part)(at % parts), table, data, error);
+    if (*data == c->layout) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT,
+                   "state item '%s' is %lld, expected %lld: its rows are of another graph or rank, or of other options "
+                   "'order' or 'hec.codec'",
+                   table->name, (long long)*data, (long long)c->layout);
 }
 
 void gr_parallel_cached_adopt(struct gr_batch_strategy *strategy, int64_t now)

@@ -109,45 +109,32 @@ static void find_candidates(struct gr_cached *c, const struct gr_cached_layer *l
 
             if (!is_due(c, layer, k)) continue;
             to = c->push.begin[c->push.to_rank[k]]++;
-            c->push.candidate[to] = (int32_t)i;
-            c->push.place[to] = c->push.to_place[k];
-            c->push.link[to] = k;
+            c->push.candidate[to] = (struct gr_candidate){ .link = k, .row = (int32_t)i, .place = c->push.to_place[k] };
         }
     }
 }
 
-static void swap_candidates(struct gr_cached *c, int64_t i, int64_t j)
+/* Hoare's selection: the `wanted` smallest keys of n candidates become the first ones. */
+static void select_smallest(struct gr_candidate *list, int64_t n, int64_t wanted)
 {
-    const double  key = c->push.key[i];
-    const int32_t candidate = c->push.candidate[i], place = c->push.place[i];
-    const int64_t link = c->push.link[i];
-
-    c->push.key[i] = c->push.key[j];
-    c->push.candidate[i] = c->push.candidate[j];
-    c->push.place[i] = c->push.place[j];
-    c->push.link[i] = c->push.link[j];
-    c->push.key[j] = key;
-    c->push.link[j] = link;
-    c->push.candidate[j] = candidate;
-    c->push.place[j] = place;
-}
-
-/* Hoare's selection: the `wanted` smallest keys of begin .. end-1 become the first ones. */
-static void select_smallest(struct gr_cached *c, int64_t begin, int64_t end, int64_t wanted)
-{
-    const int64_t limit = begin + wanted;
+    int64_t begin = 0, end = n;
 
     while (end - begin > 1) {
-        const double pivot = c->push.key[begin + (end - begin) / 2];
+        const double pivot = list[begin + (end - begin) / 2].key;
         int64_t      i = begin, j = end - 1;
 
         while (i <= j) {
-            while (c->push.key[i] < pivot) i++;
-            while (c->push.key[j] > pivot) j--;
-            if (i <= j) swap_candidates(c, i++, j--);
+            while (list[i].key < pivot) i++;
+            while (list[j].key > pivot) j--;
+            if (i <= j) {
+                const struct gr_candidate one = list[i];
+
+                list[i++] = list[j];
+                list[j--] = one;
+            }
         }
-        if (limit <= j) end = j + 1;
-        else if (limit >= i) begin = i;
+        if (wanted <= j) end = j + 1;
+        else if (wanted >= i) begin = i;
         else return;
     }
 }
@@ -156,18 +143,20 @@ static void select_smallest(struct gr_cached *c, int64_t begin, int64_t end, int
  * degree (Efraimidis and Spirakis 2006). */
 static void draw_candidates(struct gr_cached *c, const int64_t *vertex, int32_t layer, int32_t q)
 {
-    const uint64_t seed = (uint64_t)gr_base_options(c->context)->seed;
-    const uint64_t key = gr_random_key(seed, GR_RANDOM_PUSH, (uint64_t)c->batch,
-                                       (uint64_t)layer * (uint64_t)c->comm->n_ranks + (uint64_t)q);
+    const uint64_t       seed = (uint64_t)gr_base_options(c->context)->seed;
+    const uint64_t       key = gr_random_key(seed, GR_RANDOM_PUSH, (uint64_t)c->batch,
+                                             (uint64_t)layer * (uint64_t)c->comm->n_ranks + (uint64_t)q);
+    struct gr_candidate *list = c->push.candidate + c->push.at[q];
+    const int64_t        n = c->push.at[q + 1] - c->push.at[q];
 
-    for (int64_t i = c->push.at[q]; i < c->push.at[q + 1]; i++) {
-        const int64_t v = vertex[c->push.candidate[i]], degree = c->graph->row_ptr[v + 1] - c->graph->row_ptr[v];
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = vertex[list[i].row], degree = c->graph->row_ptr[v + 1] - c->graph->row_ptr[v];
         uint32_t      word[4];
 
         gr_random_block(key, (uint64_t)v, (uint64_t)c->comm->rank, word);
-        c->push.key[i] = -log(((double)word[0] + 1) * 0x1p-32) / (double)(degree > 0 ? degree : 1);
+        list[i].key = -log(((double)word[0] + 1) * 0x1p-32) / (double)(degree > 0 ? degree : 1);
     }
-    select_smallest(c, c->push.at[q], c->push.at[q + 1], c->push.rows_most);
+    select_smallest(list, n, c->push.rows_most);
 }
 
 /* Choose the rows that the layer sends in this batch, and their receivers. */
@@ -179,16 +168,17 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
 
     find_candidates(c, layer, vertex, n_src);
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
-        const int64_t count = gr_smaller(c->push.at[q + 1] - c->push.at[q], c->push.rows_most);
+        const struct gr_candidate *list = c->push.candidate + c->push.at[q];
+        const int64_t              n = c->push.at[q + 1] - c->push.at[q], count = gr_smaller(n, c->push.rows_most);
 
-        if (count < c->push.at[q + 1] - c->push.at[q]) draw_candidates(c, vertex, layer->index, q);
+        if (count < n) draw_candidates(c, vertex, layer->index, q);
         for (int64_t i = 0; i < count; i++) {
-            push->row[to] = c->push.candidate[c->push.at[q] + i];
-            layer->last_sent[c->push.link[c->push.at[q] + i]] = c->batch;
-            place[to++] = c->push.place[c->push.at[q] + i];
+            push->row[to] = list[i].row;
+            place[to++] = list[i].place;
+            layer->last_sent[list[i].link] = c->batch;
         }
         push->start[GR_SEND][q + 1] = to;
-        layer->sent.candidates += c->push.at[q + 1] - c->push.at[q];
+        layer->sent.candidates += n;
     }
     layer->sent.rows += to;
 }

@@ -4,7 +4,7 @@
  * partition  each rank owns some of the vertices, and has all columns of their rows
  * feature    the same, but in sums all ranks share the columns of all rows (MixGCN)
  * grid       the same in groups of ranks
- * cached.h   strategies of batches, which read rows of earlier batches
+ * batches.h  strategies of batches, which read rows of earlier batches
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -2,8 +2,7 @@
  *
  * minibatches.c  the sampler, and what lasts between batches; data that change
  * minibatch.c    a batch of training vertices, with features and targets     batch_block.c    its blocks
- * batch_ranks.c  batches over ranks       batch_halo.c   what they need of the halo
- * batch_history.c  batches that read rows of earlier ones (history)
+ * batch_modes.c  what differs with option history, and over ranks            batch_halo.c     data of the halo
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -120,7 +119,7 @@ struct gr_batch_mode {
     int32_t (*end_epoch)(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 };
 
-extern const struct gr_batch_mode gr_train_history_batches, gr_train_ranks_batches;
+const struct gr_batch_mode *gr_train_batch_mode(const struct gr_setup *setup);
 
 struct gr_progress;
 

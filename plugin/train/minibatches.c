@@ -221,14 +221,6 @@ void gr_train_batches_charge(struct gr_setup *s, struct gr_minibatches *m)
     }
 }
 
-static const struct gr_batch_mode one_process = { .seeds = "training vertices" };
-
-static const struct gr_batch_mode *mode_of(const struct gr_setup *s)
-{
-    if (s->data.over != NULL) return &gr_train_ranks_batches;
-    return gr_setup_has_history(s) ? &gr_train_history_batches : &one_process;
-}
-
 int32_t gr_train_minibatches_init(graft_trainer *t, graft_error *error)
 {
     struct gr_setup       *s = &t->setup;
@@ -237,7 +229,7 @@ int32_t gr_train_minibatches_init(graft_trainer *t, graft_error *error)
 
     if (gr_sample_options(s->context)->batch_size == 0 || s->run.targets.n_train == 0) return GRAFT_OK;
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, GR_NEW(s->context, made, 1, error), error));
-    made->mode = mode_of(s);
+    made->mode = gr_train_batch_mode(s);
     gr_budget_init(&made->lasting.budget, s->context, s->budget.limit - gr_budget_total(&s->budget));
     GR_TRY_DONE(make_minibatches(s, made, error));
     gr_train_minibatches_fini(t);

@@ -34,12 +34,6 @@ done:
     return rc;
 }
 
-/* The tables of options that an epoch reads. */
-static uint32_t live_options(const graft_context *context)
-{
-    return gr_options_bit(context, &gr_training_option_table) | gr_options_bit(context, &gr_halo_option_table);
-}
-
 int32_t gr_trainer_compare_states(graft_trainer *t, int trains, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "the status of this call",
@@ -49,14 +43,17 @@ int32_t gr_trainer_compare_states(graft_trainer *t, int trains, int32_t rc, graf
                                          "whether this is epoch()",
                                          "option 'check'",
                                          "an option that epoch() reads (lr, epochs, halo.codec, ...; their CRC32C)" };
-    const uint64_t           values[] = {
+    const graft_context     *context = t->setup.context;
+    const uint32_t           live = /* the tables of options that an epoch reads */
+        gr_options_bit(context, &gr_training_option_table) | gr_options_bit(context, &gr_halo_option_table);
+    const uint64_t values[] = {
         (uint64_t)(int64_t)rc,
         (uint64_t)t->progress.epoch,
         (uint64_t)t->state_is_set,
         t->state_is_set ? digest_of(t) : 0,
         (uint64_t)trains,
-        (uint64_t)gr_base_options(t->setup.context)->check,
-        trains ? gr_comm_digest_live_options(t->setup.context, live_options(t->setup.context)) : 0,
+        (uint64_t)gr_base_options(context)->check,
+        trains ? gr_comm_digest_live_options(context, live) : 0,
     };
     graft_error differs = { .size = sizeof differs };
     int32_t     same;

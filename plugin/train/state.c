@@ -29,15 +29,6 @@ static void progress_item(const struct gr_progress *p, int32_t index, graft_stat
     item->data = items[index].data;
 }
 
-static void table_item(const struct gr_state_table *table, graft_state_item *item)
-{
-    item->dtype = GRAFT_I64;
-    item->name = table->name;
-    item->n_dims = 1;
-    item->shape[0] = table->words;
-    item->data = table->data;
-}
-
 int gr_train_state_is_table(const graft_state_item *item)
 {
     return strncmp(item->name, GR_STATE_HISTORY, strlen(GR_STATE_HISTORY)) == 0 ||
@@ -55,7 +46,13 @@ int32_t gr_train_state_item(const struct gr_state *state, int32_t index, graft_s
 
     if (index < 0 || index >= all) return gr_fail(error, GRAFT_ERR_NOT_FOUND, "state item %d of %d", index, all);
     if (index >= count + progress) {
-        table_item(&state->tables[index - count - progress], item);
+        const struct gr_state_table *table = &state->tables[index - count - progress];
+
+        item->dtype = GRAFT_I64;
+        item->name = table->name;
+        item->n_dims = 1;
+        item->shape[0] = table->words;
+        item->data = table->data;
         return GRAFT_OK;
     }
     if (index >= count) {

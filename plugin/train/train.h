@@ -1,4 +1,4 @@
-/* A trainer: a setup (setup/) and the state of its training. These are the common declarations of this folder.
+/* A trainer: a setup (run/) and the state of its training. These are the common declarations of this folder.
  *
  * trainer.c    create, evaluate, predict, update     explain.c      a trainer in a few lines
  * epoch.c      one epoch                             ranks_agree.c  over ranks: the same state on all
