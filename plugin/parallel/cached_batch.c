@@ -1,5 +1,5 @@
-/* The vertices and edges of a batch over ranks: a rank samples in its part of the graph, where vertices of the halo have
- * no neighbours.
+/* The vertices and edges of a batch over ranks: a rank samples in its part of the graph, where vertices of the halo
+ * have no neighbours.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 

@@ -111,8 +111,8 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
                    (long long)received, (long long)c->push.rows_most, (long long)options->cache_rows);
 }
 
-/* All messages take their channels, even after a failure on this rank. Rows that no code can encode are received as NaN,
- * and count as missing. */
+/* All messages take their channels, even after a failure on this rank. Rows that no code can encode are received as
+ * NaN, and count as missing. */
 static int32_t make_messages(struct gr_cached *c, graft_error *error)
 {
     struct gr_budget          *budget = c->wish.lasting;

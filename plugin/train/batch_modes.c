@@ -14,8 +14,8 @@
 
 /* -- history ------------------------------------------------------------------------------------------------------ */
 
-/* A batch gathers from all in-neighbours of its vertices, and no deeper (Fey et al. 2021, "GNNAutoScale", section 2). It
- * computes the rows of its own vertices, with exact gradients; rows of other vertices come from the last batch that
+/* A batch gathers from all in-neighbours of its vertices, and no deeper (Fey et al. 2021, "GNNAutoScale", section 2).
+ * It computes the rows of its own vertices, with exact gradients; rows of other vertices come from the last batch that
  * computed them, and are constants. The first layer that gathers reads features, and is exact. */
 static int32_t check_history_options(const struct gr_setup *s, graft_error *error)
 {
