@@ -42,11 +42,12 @@ FORBIDDEN_IN_CORE = re.compile(r"malloc|calloc|realloc|reallocarray|posix_memali
 # asked for these. gr_tables has the tables of closed contexts, for hosts that close one twice. gr_processor has what
 # the processor has reported about itself, which is constant.
 KEPT = {"gr_team_owner", "gr_handles", "gr_pool", "gr_tables", "gr_processor"}
-# More exceptions. graft-metis runs as a process of its own, which must not inherit the host's fork() or signal
-# handlers, and which is killed if it does not end in time; test_metis checks that nothing of the host changes. Some
+# More exceptions. graft-metis runs as a process of its own, whose start calls no handler of fork() or of signals of the
+# host, and which is killed if it does not end in time; test_metis checks that nothing of the host changes. Some
 # threads are started for a short time to find out how many can be started, because OpenMP ends the process if it cannot
 # start one. OpenMP may bind the host's thread to processors, which is undone; test_affinity checks that.
 ALLOWED_IN_CORE = {"posix_spawn", "kill", "pthread_create", "sched_setaffinity"}
+# In a parallel region this sets the number of threads of that region only; test_manners checks the host's number.
 ALLOWED = dict.fromkeys(("graft_dense_cblas.so", "graft_dense_onednn.so"), {"omp_set_num_threads"})
 # These symbols are used only for a host that asks for them by graft_communicator.start.
 ALLOWED |= dict.fromkeys(("graft_transport_openmpi.so", "graft_transport_mpich.so"),
