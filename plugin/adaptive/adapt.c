@@ -5,14 +5,131 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "comm/route.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* The largest number of groups of a pair of ranks in a layer; and of all pairs in all layers, unless there are more
  * pairs. */
 enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
+
+/* -- groups of rows of about the same variance --------------------------------------------------------------------- */
+
+/* A value that is not finite counts as a very large value, so that sums stay finite. */
+static double bounded(double x)
+{
+    return x >= 0 && x < 1e200 ? x : 1e200;
+}
+
+/* The weighted squares of errors as large as the range of a row, in all its elements and traced exchanges. */
+static double row_variance(const struct gr_halo_layer *layer, int64_t row)
+{
+    const struct gr_row_bits *const bits = &layer->bits;
+
+    return bounded((double)bits->weight[GR_SEND][row] * (bits->spread[row] + bits->widths.spread[row]));
+}
+
+/* The sum of weight |x|^2 of the rows sent, over the traced exchanges. */
+static double layer_signal(const struct gr_halo_layer *layer)
+{
+    const struct gr_row_bits *const bits = &layer->bits;
+    double                          sum = 0;
+
+    for (int64_t row = 0; row < layer->rows[GR_SEND]; row++)
+        sum += bounded((double)bits->weight[GR_SEND][row] * (bits->squares[row] + bits->widths.squares[row]));
+    return sum;
+}
+
+/* The number of groups of `rows` rows. */
+static int64_t parts_of(int64_t rows, int64_t most)
+{
+    return rows < most ? rows : most;
+}
+
+/* The number of groups of the rows that a layer sends, at most `most` for each receiver. */
+static int64_t count_layer_groups(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most)
+{
+    int64_t count = 0;
+
+    for (int32_t q = 0; q < n_ranks; q++)
+        count += parts_of(layer->start[GR_SEND][q + 1] - layer->start[GR_SEND][q], most);
+    return count;
+}
+
+/* A sort key that falls with the variance of a row, with the row in its lower half. The bits of nonnegative floats have
+ * the order of the floats. */
+static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t first)
+{
+    const float wide = (float)fmin(row_variance(layer, row), (double)FLT_MAX);
+    uint32_t    bits;
+
+    memcpy(&bits, &wide, sizeof bits);
+    return (int64_t)(INT32_MAX - bits) << 32 | (row - first);
+}
+
+/* The groups of the rows to one rank. */
+static int32_t make_channel(const graft_context *context, const struct gr_halo_layer *layer, int32_t q, int64_t parts,
+                            int64_t *key, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
+{
+    const int64_t first = layer->start[GR_SEND][q];
+    int64_t       rows = layer->start[GR_SEND][q + 1] - first, part = 0;
+
+    for (int64_t i = 0; i < rows; i++) key[i] = key_of(layer, first + i, first);
+    GR_TRY(gr_sort_unique(context, key, INT64_MAX, &rows, error));
+    for (int64_t g = 0; g < parts; g++) groups[g] = (struct gr_assign_group){ .channel = q };
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t row = first + (key[i] & INT32_MAX);
+
+        while (i >= rows * (part + 1) / parts) part++;
+        GR_ASSERT(part < parts && part <= UINT8_MAX);
+        number[row] = (uint8_t)part;
+        groups[part].rows++;
+        groups[part].variance += row_variance(layer, row);
+    }
+    return GRAFT_OK;
+}
+
+/* Make the groups, with about equal numbers of rows, by falling variance of the rows. `channel` is the receiver, and
+ * number[rows sent] the group of each row, counted for each receiver. */
+static int32_t make_layer_groups(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,
+                                 int64_t most, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
+{
+    const int64_t *start = layer->start[GR_SEND];
+    int64_t        longest = 0, *key = NULL;
+    int32_t        rc = GRAFT_OK;
+
+    for (int32_t q = 0; q < n_ranks; q++)
+        if (start[q + 1] - start[q] > longest) longest = start[q + 1] - start[q];
+    GR_TRY_DONE(GR_NEW(context, key, longest, error));
+    for (int32_t q = 0; q < n_ranks; q++) {
+        const int64_t parts = parts_of(start[q + 1] - start[q], most);
+
+        GR_TRY_DONE(make_channel(context, layer, q, parts, key, groups, number, error));
+        groups += parts;
+    }
+done:
+    gr_free(context, key);
+    return rc;
+}
+
+/* Set layer->bits.next of the rows sent to the bits of their groups. */
+static void spread_layer_groups(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
+                                const struct gr_assign_group *groups, const uint8_t *number)
+{
+    const int64_t *start = layer->start[GR_SEND];
+
+    for (int32_t q = 0; q < n_ranks; q++) {
+        for (int64_t row = start[q]; row < start[q + 1]; row++)
+            layer->bits.next[GR_SEND][row] = (uint8_t)groups[number[row]].bits;
+        groups += parts_of(start[q + 1] - start[q], most);
+    }
+}
+
+/* -- all layers --------------------------------------------------------------------------------------------------- */
 
 struct adapting {
     const graft_context   *context;
@@ -26,7 +143,7 @@ struct adapting {
     double  *sums;   /* [n + 1] weight |x|^2 of all ranks, by layer; and the number of pairs that have rows */
     int64_t *counts; /* [n_ranks x n] groups of each rank by layer */
     int64_t *first;  /* [n + 1] rows sent, layer by layer */
-    uint8_t *number; /* [rows sent] group of each row, see gr_adaptive_groups_make() */
+    uint8_t *number; /* [rows sent] group of each row, see make_layer_groups() */
     struct gr_assign_group   *groups;   /* of this rank, layer by layer */
     struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
@@ -89,14 +206,14 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         const int64_t *start = a->layer[l]->start[GR_SEND];
 
-        a->sums[l] = gr_adaptive_groups_signal(a->layer[l]);
+        a->sums[l] = layer_signal(a->layer[l]);
         for (int32_t q = 0; q < n_ranks; q++) a->sums[a->n] += start[q] < start[q + 1];
     }
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n + 1, error));
     a->most = a->sums[a->n] > 0 ? (int64_t)(GROUPS_IN_ALL / a->sums[a->n]) : GROUPS_MOST;
     if (a->most < 1) a->most = 1;
     if (a->most > GROUPS_MOST) a->most = GROUPS_MOST;
-    for (int32_t l = 0; l < a->n; l++) mine[l] = gr_adaptive_groups_count(a->layer[l], n_ranks, a->most);
+    for (int32_t l = 0; l < a->n; l++) mine[l] = count_layer_groups(a->layer[l], n_ranks, a->most);
     return gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
 }
 
@@ -131,7 +248,7 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
         struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);
         const int32_t           rounding = gr_halo_row_format_rounding(&a->format, layer->direction, 8);
 
-        GR_TRY(gr_adaptive_groups_make(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
+        GR_TRY(make_layer_groups(a->context, layer, n_ranks, a->most, groups, a->number + a->first[l], error));
         for (int64_t g = 0; g < groups_of(a, rank, l); g++)
             groups[g].variance /= rounding == GRAFT_ROUND_STOCHASTIC ? 6 : 12;
     }
@@ -287,8 +404,8 @@ static int32_t share_bits(struct adapting *a, graft_error *error)
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer *layer = a->layer[l];
 
-        gr_adaptive_groups_spread(layer, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
-                                  a->number + a->first[l]);
+        spread_layer_groups(layer, a->comm->n_ranks, a->most, a->groups + groups_before(a, a->comm->rank, l),
+                            a->number + a->first[l]);
         GR_TRY(gr_comm_alltoallv(a->comm, layer->bits.next[GR_SEND], layer->start[GR_SEND],
                                  layer->bits.next[GR_RECEIVE], layer->start[GR_RECEIVE],
                                  sizeof *layer->bits.next[GR_SEND], error));

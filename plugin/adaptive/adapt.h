@@ -10,8 +10,6 @@
  *
  * Widths are the same for any number of threads. With halo.budget=balance they depend on measured times
  * (adaptive/network.h), and differ from run to run; with a limit they do not.
- *
- * adapt.c  widths from ranges, over all ranks      groups.c  the groups of one rank
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -29,19 +27,3 @@
  *         ranks, and widths stay as they were; ERR_PEER. */
 int32_t gr_adaptive_set_widths(const struct gr_halo_layers *of, struct gr_halo_layer *const *layers, int32_t n_layers,
                                int64_t besides, graft_error *error);
-
-/** The number of groups of the rows that a layer sends, at most `most` for each receiver. */
-int64_t gr_adaptive_groups_count(const struct gr_halo_layer *layer, int32_t n_ranks, int64_t most);
-
-/** Make the groups, with about equal numbers of rows, by descending variance of the rows. `channel` is the receiver.
- *  \param[out] number [rows sent] the group of each row, counted for each receiver.
- * \return OK; ERR_NOMEM. */
-int32_t gr_adaptive_groups_make(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,
-                                int64_t most, struct gr_assign_group *groups, uint8_t *number, graft_error *error);
-
-/** Set layer->bits.next of the rows sent to the bits of their groups. */
-void gr_adaptive_groups_spread(struct gr_halo_layer *layer, int32_t n_ranks, int64_t most,
-                               const struct gr_assign_group *groups, const uint8_t *number);
-
-/** The sum of weight |x|^2 of the rows sent, over the traced exchanges. */
-double gr_adaptive_groups_signal(const struct gr_halo_layer *layer);

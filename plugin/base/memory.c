@@ -72,11 +72,16 @@ void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t co
 {
     void *memory = gr_new(context, count, element_bytes, name, error);
 
-    if (memory == NULL) return NULL;
+    gr_pool_adopt(pool, memory);
+    return memory;
+}
+
+void gr_pool_adopt(struct gr_pool *pool, void *memory)
+{
+    if (memory == NULL) return;
     header_of(memory)->next = pool->first;
     pool->first = memory;
     pool->bytes += (int64_t)header_of(memory)->bytes;
-    return memory;
 }
 
 void gr_pool_fini(const graft_context *context, struct gr_pool *pool)

@@ -40,6 +40,8 @@ struct gr_pool {
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,
                   const char *name, graft_error *error);
+/** Let the pool own a block of gr_new(); NULL: no change. */
+void  gr_pool_adopt(struct gr_pool *pool, void *memory);
 void  gr_pool_fini(const graft_context *context, struct gr_pool *pool);
 
 /** Copy a text into memory of the host. \return OK; ERR_NOMEM */

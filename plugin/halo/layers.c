@@ -84,7 +84,7 @@ void gr_halo_layers_fini(struct gr_halo_layers *layers)
     gr_halo_layers_forget(layers);
     for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         gr_halo_history_fini(&layers->layer[i].history);
-        gr_halo_row_bits_fini(layers->context, &layers->layer[i].bits);
+        gr_pool_fini(layers->context, &layers->layer[i].bits.pool);
     }
     if (layers->layer != NULL) gr_free(layers->context, layers->layer);
     *layers = (struct gr_halo_layers){ 0 };
@@ -136,8 +136,7 @@ int64_t gr_halo_layers_bytes(const struct gr_halo_layers *layers)
     for (int32_t i = 0; i < count_halo_layers(layers); i++) {
         const struct gr_halo_layer *layer = &layers->layer[i];
 
-        bytes += (int64_t)sizeof *layer + gr_halo_history_bytes(&layer->history);
-        if (layer->is_adaptive) bytes += gr_halo_row_bits_bytes(&layer->bits, layer->rows, layers->comm->n_ranks);
+        bytes += (int64_t)sizeof *layer + gr_halo_history_bytes(&layer->history) + layer->bits.pool.bytes;
     }
     return bytes;
 }

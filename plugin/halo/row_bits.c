@@ -14,16 +14,16 @@ enum { FIRST_BITS = 8 };
 int32_t gr_halo_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
                               struct gr_row_bits *b, graft_error *error)
 {
-    GR_TRY(GR_NEW(context, b->flow, n_ranks, error));
-    GR_TRY(GR_NEW(context, b->widths.spread, rows[GR_SEND], error));
-    GR_TRY(GR_NEW(context, b->widths.squares, rows[GR_SEND], error));
-    GR_TRY(GR_NEW(context, b->spread, rows[GR_SEND], error));
-    GR_TRY(GR_NEW(context, b->squares, rows[GR_SEND], error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->flow, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->widths.spread, rows[GR_SEND], error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->widths.squares, rows[GR_SEND], error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->spread, rows[GR_SEND], error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->squares, rows[GR_SEND], error));
     for (int side = 0; side < GR_SIDES; side++) {
-        GR_TRY(GR_NEW(context, b->widths.bits[side], rows[side], error));
-        GR_TRY(GR_NEW(context, b->widths.at[side], rows[side] + 1, error));
-        GR_TRY(GR_NEW(context, b->next[side], rows[side], error));
-        GR_TRY(GR_NEW(context, b->weight[side], rows[side], error));
+        GR_TRY(GR_POOL_NEW(context, &b->pool, b->widths.bits[side], rows[side], error));
+        GR_TRY(GR_POOL_NEW(context, &b->pool, b->widths.at[side], rows[side] + 1, error));
+        GR_TRY(GR_POOL_NEW(context, &b->pool, b->next[side], rows[side], error));
+        GR_TRY(GR_POOL_NEW(context, &b->pool, b->weight[side], rows[side], error));
     }
     gr_halo_row_bits_reset(b, rows, n_ranks);
     return GRAFT_OK;
@@ -70,32 +70,6 @@ void gr_halo_row_bits_reset(struct gr_row_bits *b, const int64_t rows[GR_SIDES],
     b->width = -1;
     b->has_next = b->is_weighed = b->is_shared = b->is_counting = b->is_assigned = 0;
     b->expected_error = 0;
-}
-
-void gr_halo_row_bits_fini(const graft_context *context, struct gr_row_bits *b)
-{
-    for (int side = 0; side < GR_SIDES; side++) {
-        gr_free(context, b->widths.bits[side]);
-        gr_free(context, b->widths.at[side]);
-        gr_free(context, b->next[side]);
-        gr_free(context, b->weight[side]);
-    }
-    gr_free(context, b->widths.spread);
-    gr_free(context, b->widths.squares);
-    gr_free(context, b->spread);
-    gr_free(context, b->squares);
-    gr_free(context, b->flow);
-    *b = (struct gr_row_bits){ 0 };
-}
-
-int64_t gr_halo_row_bits_bytes(const struct gr_row_bits *b, const int64_t rows[GR_SIDES], int32_t n_ranks)
-{
-    const struct gr_row_widths *w = &b->widths;
-    const uint64_t of_any = sizeof *w->bits[0] + sizeof *w->at[0] + sizeof *b->next[0] + sizeof *b->weight[0];
-    const uint64_t of_sent = sizeof *w->spread + sizeof *w->squares + sizeof *b->spread + sizeof *b->squares;
-
-    return (rows[GR_SEND] + rows[GR_RECEIVE]) * (int64_t)of_any + rows[GR_SEND] * (int64_t)of_sent +
-           GR_SIDES * (int64_t)sizeof *w->at[0] + n_ranks * (int64_t)sizeof *b->flow;
 }
 
 void gr_halo_row_bits_begin(struct gr_row_bits *b, const int64_t rows[GR_SIDES], int64_t width, int64_t epoch)

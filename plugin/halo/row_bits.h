@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/memory.h"
 #include "graph/csr.h"
 #include "graph/part.h"
 #include "halo/messages.h"
@@ -14,6 +15,7 @@ struct gr_row_bits_flow {
 };
 
 struct gr_row_bits {
+    struct gr_pool           pool;             /* owner of all arrays */
     struct gr_row_widths     widths;           /* of present exchanges; its sums cover one epoch */
     double                  *spread, *squares; /* [rows sent] the same sums over the earlier epochs */
     int64_t                  width;            /* elements of a row for which widths.at is valid; -1: none yet */
@@ -30,15 +32,11 @@ struct gr_row_bits {
                                                 ranks */
 };
 
-/** Not collective. gr_halo_row_bits_fini() is always required. \return OK; ERR_NOMEM. */
+/** Not collective. gr_pool_fini() of bits->pool is always required. \return OK; ERR_NOMEM. */
 int32_t gr_halo_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
                               struct gr_row_bits *bits, graft_error *error);
 /** Reset to the state after init(): no widths, ranges or weights. */
 void    gr_halo_row_bits_reset(struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
-void    gr_halo_row_bits_fini(const graft_context *context, struct gr_row_bits *bits);
-
-/** Bytes that it holds. */
-int64_t gr_halo_row_bits_bytes(const struct gr_row_bits *bits, const int64_t rows[GR_SIDES], int32_t n_ranks);
 
 /** Begin an exchange of rows of `width` elements, with the last assigned widths. The first exchange after an assignment
  *  resets the sums of ranges and squares. Precondition: no exchange of this layer and direction is in flight. */

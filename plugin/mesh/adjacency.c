@@ -9,6 +9,63 @@
 
 enum { OPERATIONS_OF_NODE = 64 };
 
+/* -- types of cells, with nodes in the order of VTK --------------------------------------------------------------- */
+
+/* The number of nodes, and for each node the nodes to which it has an edge. */
+enum { CELL_NODES = 8, CELL_VALENCE = 4 };
+struct cell_shape {
+    int32_t n_nodes;
+    uint8_t valence[CELL_NODES];
+    uint8_t neighbour[CELL_NODES][CELL_VALENCE];
+};
+
+static const struct cell_shape line = { 2, { 1, 1 }, { { 1 }, { 0 } } };
+
+static const struct cell_shape triangle = { 3, { 2, 2, 2 }, { { 1, 2 }, { 0, 2 }, { 0, 1 } } };
+
+static const struct cell_shape quad = { 4, { 2, 2, 2, 2 }, { { 1, 3 }, { 0, 2 }, { 1, 3 }, { 0, 2 } } };
+
+static const struct cell_shape tetra = { 4, { 3, 3, 3, 3 }, { { 1, 2, 3 }, { 0, 2, 3 }, { 0, 1, 3 }, { 0, 1, 2 } } };
+
+/* Nodes 0 to 3 go around the bottom, nodes 4 to 7 are above them. */
+static const struct cell_shape hexahedron = {
+    8,
+    { 3, 3, 3, 3, 3, 3, 3, 3 },
+    { { 1, 3, 4 }, { 0, 2, 5 }, { 1, 3, 6 }, { 0, 2, 7 }, { 0, 5, 7 }, { 1, 4, 6 }, { 2, 5, 7 }, { 3, 4, 6 } }
+};
+
+/* Nodes 0 to 2 and 3 to 5 form two triangles. */
+static const struct cell_shape wedge = {
+    6, { 3, 3, 3, 3, 3, 3 }, { { 1, 2, 3 }, { 0, 2, 4 }, { 0, 1, 5 }, { 0, 4, 5 }, { 1, 3, 5 }, { 2, 3, 4 } }
+};
+
+/* Nodes 0 to 3 go around the bottom, node 4 is the apex. */
+static const struct cell_shape pyramid = { 5,
+                                           { 3, 3, 3, 3, 4 },
+                                           { { 1, 3, 4 }, { 0, 2, 4 }, { 1, 3, 4 }, { 0, 2, 4 }, { 0, 1, 2, 3 } } };
+
+/* NULL: an unknown type. */
+static const struct cell_shape *shape_of(int32_t type)
+{
+    switch (type) {
+    case GRAFT_CELL_LINE: return &line;
+    case GRAFT_CELL_TRIANGLE: return &triangle;
+    case GRAFT_CELL_QUAD: return &quad;
+    case GRAFT_CELL_TETRA: return &tetra;
+    case GRAFT_CELL_HEXAHEDRON: return &hexahedron;
+    case GRAFT_CELL_WEDGE: return &wedge;
+    case GRAFT_CELL_PYRAMID: return &pyramid;
+    default: return NULL;
+    }
+}
+
+static int32_t type_of(const graft_mesh_args *args, int64_t cell)
+{
+    return args->cell_types != NULL ? args->cell_types[cell] : args->cell_type;
+}
+
+/* -- edges of cells, or of the host ------------------------------------------------------------------------------- */
+
 static int32_t refuse_row(const char *what, int64_t item, int corner, int64_t found, const graft_mesh_args *a,
                           graft_error *error)
 {
@@ -27,7 +84,7 @@ static int is_row(const graft_mesh_args *a, int64_t given)
 }
 
 /* Read and check the nodes of a cell, which begin at cell_nodes[at]. */
-static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_t at, const struct gr_cell_shape *shape,
+static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_t at, const struct cell_shape *shape,
                          int32_t *nodes, graft_error *error)
 {
     const graft_mesh_args *a = local->args;
@@ -49,14 +106,14 @@ static int32_t read_cell(const struct gr_local_mesh *local, int64_t cell, int64_
 static int32_t count_cells(const struct gr_local_mesh *local, int64_t *next, graft_error *error)
 {
     const graft_mesh_args *a = local->args;
-    int32_t                nodes[GR_CELL_NODES];
+    int32_t                nodes[CELL_NODES];
 
     for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
-        const struct gr_cell_shape *shape = gr_mesh_cell_shape(gr_mesh_cell_type(a, cell));
+        const struct cell_shape *shape = shape_of(type_of(a, cell));
 
         if (shape == NULL)
             return gr_fail(error, GRAFT_ERR_FORMAT, "cell %lld: its type is %d, expected one of GRAFT_CELL_...",
-                           (long long)cell + a->index_base, gr_mesh_cell_type(a, cell));
+                           (long long)cell + a->index_base, type_of(a, cell));
         if (read_cell(local, cell, at, shape, nodes, error) < 0) return error->code;
         for (int32_t i = 0; i < shape->n_nodes; i++) next[nodes[i] + 1] += shape->valence[i];
         at += shape->n_nodes;
@@ -67,10 +124,10 @@ static int32_t count_cells(const struct gr_local_mesh *local, int64_t *next, gra
 static void put_cells(const struct gr_local_mesh *local, int64_t *next, int32_t *source)
 {
     const graft_mesh_args *a = local->args;
-    int32_t                nodes[GR_CELL_NODES];
+    int32_t                nodes[CELL_NODES];
 
     for (int64_t cell = 0, at = 0; cell < a->n_cells; cell++) {
-        const struct gr_cell_shape *shape = gr_mesh_cell_shape(gr_mesh_cell_type(a, cell));
+        const struct cell_shape *shape = shape_of(type_of(a, cell));
 
         for (int32_t i = 0; i < shape->n_nodes; i++)
             nodes[i] = local->node_of[gr_index_at(a->cell_nodes, a->index_type, at + i) - a->index_base];

@@ -3,10 +3,8 @@
  * mesh.c       the steps in order, and steps for all meshes: targets, edges by source
  * check.c      the arguments of a rank
  * nodes.c      distinct nodes of a rank, and their indices by id
- * cells.c      edges of cells
- * adjacency.c  edges of a rank, each once, by target and by the id of their source
- * meeting.c    which nodes other ranks have too
- * far_copies.c comparison of nodes with one id at distant positions
+ * adjacency.c  edges of cells, or of the host, each once, by target and by the id of their source
+ * meeting.c    which nodes other ranks have too; nodes with one id at distant positions
  * ghosts.c     owners, edges of owners, and their halo
  * shared.c     copies of shared nodes, weights
  * field.c      checks of the host's arrays of values
@@ -63,10 +61,11 @@ struct gr_local_mesh {
 /** Nodes that this rank shares with others. For k from start[q] to start[q + 1] - 1, node[k] of this rank is node
  *  place[k] of rank q, place being its local index there, in ascending order. Rank q has the same pairs. */
 struct gr_meeting {
-    int64_t *start;   /* [n_ranks + 1] offsets of the pairs with each rank */
-    int32_t *node;    /* [start[n_ranks]] local index of the node */
-    int32_t *place;   /* [start[n_ranks]] local index of the node on the other rank */
-    uint8_t *is_peer; /* [n_ranks] whether there is a pair with this rank */
+    int64_t       *start;   /* [n_ranks + 1] offsets of the pairs with each rank */
+    int32_t       *node;    /* [start[n_ranks]] local index of the node */
+    int32_t       *place;   /* [start[n_ranks]] local index of the node on the other rank */
+    uint8_t       *is_peer; /* [n_ranks] whether there is a pair with this rank */
+    struct gr_pool pool;    /* owner of these arrays */
 };
 
 /** Find the nodes that this rank shares with others. Compares the arguments of all ranks and the boxes around their
@@ -74,12 +73,6 @@ struct gr_meeting {
  *  ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates of a node disagree); ERR_NOMEM: the same on all ranks;
  *  ERR_PEER. */
 int32_t gr_mesh_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
-/** Compare coordinates of nodes with the same id on any two ranks, for a sample of ids, or with check=full for all.
- *  Collective.
- *  \return OK; ERR_FORMAT; ERR_NOMEM: the same on all ranks; ERR_PEER. */
-int32_t gr_mesh_local_compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error);
-
-void gr_mesh_meeting_fini(const graft_context *context, struct gr_meeting *meeting);
 
 /** The contribution of a rank to the sizes of the whole mesh: its nodes and edges that no lower rank has. */
 struct gr_mesh_once {
@@ -120,22 +113,6 @@ int32_t gr_mesh_adjacency_tidy(const graft_context *context, struct gr_team team
 
 /** Free all but the arguments. May be called again. */
 void gr_mesh_local_fini(struct gr_local_mesh *local);
-
-/** A type of cells: the number of nodes, and for each node the nodes to which it has an edge. */
-enum { GR_CELL_NODES = 8, GR_CELL_VALENCE = 4 };
-struct gr_cell_shape {
-    int32_t n_nodes;
-    uint8_t valence[GR_CELL_NODES];
-    uint8_t neighbour[GR_CELL_NODES][GR_CELL_VALENCE];
-};
-/** The shape of cells of a type; NULL: the type is unknown. */
-const struct gr_cell_shape *gr_mesh_cell_shape(int32_t type);
-
-/** The type of a cell. */
-static inline int32_t gr_mesh_cell_type(const graft_mesh_args *args, int64_t cell)
-{
-    return args->cell_types != NULL ? args->cell_types[cell] : args->cell_type;
-}
 
 /** Set mesh->info of all ranks. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mesh_once *once, graft_error *error);

@@ -41,16 +41,6 @@ static int32_t find_longest(const graft_mesh *mesh, struct gr_team team, double 
     return GRAFT_OK;
 }
 
-static int64_t bytes_of(const graft_mesh *m)
-{
-    return gr_memory_bytes(m) + gr_memory_bytes(m->node_of) + gr_memory_bytes(m->row_of) + gr_memory_bytes(m->id) +
-           gr_memory_bytes(m->node_weight) + gr_memory_bytes(m->edges.row_ptr) + gr_memory_bytes(m->edges.source) +
-           gr_memory_bytes(m->edges.target) + gr_memory_bytes(m->edges.out_ptr) + gr_memory_bytes(m->edges.out_edge) +
-           gr_memory_bytes(m->edges.ranks) + gr_memory_bytes(m->space.position) + gr_memory_bytes(m->halo.start) +
-           gr_memory_bytes(m->halo.place) + gr_memory_bytes(m->copies.node) + gr_memory_bytes(m->copies.start) +
-           gr_memory_bytes(m->copies.before) + gr_memory_bytes(m->copies.copy) + gr_memory_bytes(m->info);
-}
-
 /* Count the ranks that exchange rows with this rank. */
 static int32_t count_neighbours(const graft_mesh *mesh, int64_t *sent, int64_t *received, int32_t *count,
                                 graft_error *error)
@@ -90,7 +80,7 @@ int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mes
     graft_mesh_info      mine = { .size = sizeof mine };
     struct gr_mesh_once *all = NULL;
     int64_t             *counts = NULL;
-    int32_t              rc = GR_NEW(mesh->context, mesh->info, (int64_t)n_ranks + 1, error);
+    int32_t              rc = GR_POOL_NEW(mesh->context, &mesh->pool, mesh->info, (int64_t)n_ranks + 1, error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, all, n_ranks, error);
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, counts, 2 * (int64_t)n_ranks, error);
@@ -99,7 +89,7 @@ int32_t gr_mesh_share(graft_mesh *mesh, struct gr_team team, const struct gr_mes
     mine.n_nodes = mesh->n_nodes;
     mine.n_edges = mesh->n_edges;
     mine.n_halo = mesh->halo.count;
-    mine.bytes = bytes_of(mesh);
+    mine.bytes = gr_memory_bytes(mesh) + mesh->pool.bytes + gr_memory_bytes(mesh->edges.source);
     GR_TRY_DONE(count_neighbours(mesh, counts, counts + n_ranks, &mine.n_neighbours, error));
     GR_TRY_DONE(gr_comm_allgather(mesh->comm, &mine, sizeof mine, mesh->info, error));
     GR_TRY_DONE(gr_comm_allgather(mesh->comm, once, sizeof *once, all, error));

@@ -24,6 +24,7 @@ struct ghosts {
     struct gr_local_mesh    *local;
     const struct gr_meeting *meeting;
     int32_t                 *owner, *place; /* [n] owner of each node, and its place there */
+    struct gr_pool           pool;
     struct gr_route          edges, nodes;
     const struct ghost_edge *in;
     int32_t                 *column;   /* [n] index of each node as a source in the mesh; at first, whether it is a
@@ -36,9 +37,7 @@ struct ghosts {
 
 static void ghosts_fini(struct ghosts *g)
 {
-    void *const blocks[] = { g->owner, g->place, g->column, g->key, g->requests, g->replies, g->answers, g->id };
-
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->mesh->context, blocks[i]);
+    gr_pool_fini(g->mesh->context, &g->pool);
     gr_comm_route_fini(&g->edges);
     gr_comm_route_fini(&g->nodes);
 }
@@ -79,9 +78,9 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
 
     for (int64_t v = 0; v < local->n; v++) own += g->owner[v] == rank;
     mesh->n_nodes = own;
-    GR_TRY(GR_NEW(local->context, mesh->node_of, local->args->n_rows, error));
-    GR_TRY(GR_NEW(local->context, mesh->row_of, own, error));
-    GR_TRY(GR_NEW(local->context, mesh->id, own, error));
+    GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->node_of, local->args->n_rows, error));
+    GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->row_of, own, error));
+    GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->id, own, error));
     own = 0;
     for (int64_t v = 0; v < local->n; v++) { /* a rank has one row for each node, so this is its row */
         mesh->node_of[v] = g->owner[v] == rank ? (int32_t)own : -1;
@@ -123,7 +122,7 @@ static int32_t collect_sources(struct ghosts *g, graft_error *error)
     const int64_t               n_in = gr_comm_route_n_in(&g->edges);
     int64_t                     count = 0;
 
-    GR_TRY(GR_NEW(local->context, g->column, local->n, error));
+    GR_TRY(GR_POOL_NEW(local->context, &g->pool, g->column, local->n, error));
     for (int64_t v = 0; v < local->n; v++) {
         if (g->owner[v] != rank) continue;
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++) {
@@ -133,7 +132,7 @@ static int32_t collect_sources(struct ghosts *g, graft_error *error)
             g->column[s] = 1;
         }
     }
-    GR_TRY(GR_NEW(local->context, g->key, count + n_in, error));
+    GR_TRY(GR_POOL_NEW(local->context, &g->pool, g->key, count + n_in, error));
     count = 0;
     for (int64_t v = 0; v < local->n; v++)
         if (g->owner[v] != rank && g->column[v]) g->key[count++] = key_of_node(g->owner[v], g->place[v]);
@@ -161,10 +160,10 @@ static int32_t request_halo(struct ghosts *g, graft_error *error)
     graft_mesh     *mesh = g->mesh;
     const int32_t   n_ranks = mesh->comm->n_ranks;
     struct gr_halo *halo = &mesh->halo;
-    int32_t         rc = GR_NEW(mesh->context, halo->start, (int64_t)n_ranks + 1, error);
+    int32_t         rc = GR_POOL_NEW(mesh->context, &mesh->pool, halo->start, (int64_t)n_ranks + 1, error);
 
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, halo->place, halo->count, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->answers, halo->count * reply_bytes(g), error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(mesh->context, &mesh->pool, halo->place, halo->count, error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(mesh->context, &g->pool, g->answers, halo->count * reply_bytes(g), error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
     for (int64_t k = 0; k < halo->count; k++) {
         g->nodes.out[(g->key[k] >> 32) + 1]++;
@@ -172,8 +171,9 @@ static int32_t request_halo(struct ghosts *g, graft_error *error)
     }
     GR_TRY(gr_comm_route_plan(&g->nodes, error));
     memcpy(halo->start, g->nodes.out, ((size_t)n_ranks + 1) * sizeof *halo->start);
-    rc = GR_NEW(mesh->context, g->requests, gr_comm_route_n_in(&g->nodes), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, g->replies, gr_comm_route_n_in(&g->nodes) * reply_bytes(g), error);
+    rc = GR_POOL_NEW(mesh->context, &g->pool, g->requests, gr_comm_route_n_in(&g->nodes), error);
+    if (rc == GRAFT_OK)
+        rc = GR_POOL_NEW(mesh->context, &g->pool, g->replies, gr_comm_route_n_in(&g->nodes) * reply_bytes(g), error);
     GR_TRY(gr_comm_agree(mesh->comm, rc, error));
     return gr_comm_route_send(&g->nodes, halo->place, g->requests, sizeof *g->requests, error);
 }
@@ -206,8 +206,8 @@ static int32_t read_answers(struct ghosts *g, graft_error *error)
     graft_mesh   *mesh = g->mesh;
     const int32_t dim = mesh->space.dim;
 
-    GR_TRY(GR_NEW(mesh->context, g->id, mesh->n_sources, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->space.position, mesh->n_sources * dim, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &g->pool, g->id, mesh->n_sources, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->space.position, mesh->n_sources * dim, error));
     if (mesh->n_nodes > 0) memcpy(g->id, mesh->id, (size_t)mesh->n_nodes * sizeof *g->id);
     for (int64_t k = 0; k < mesh->halo.count; k++) {
         const char       *from = g->answers + k * reply_bytes(g);
@@ -239,9 +239,8 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     const int32_t         rank = local->comm->rank;
     const int64_t         n_in = gr_comm_route_n_in(&g->edges);
     int64_t              *next;
-    int32_t               rc = GR_NEW(local->context, mesh->edges.row_ptr, mesh->n_nodes + 1, error);
 
-    GR_TRY_DONE(rc);
+    GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->edges.row_ptr, mesh->n_nodes + 1, error));
     next = mesh->edges.row_ptr;
     for (int64_t v = 0; v < local->n; v++) {
         if (g->column[v]) g->column[v] = column_of(g, g->owner[v], g->owner[v] == rank ? (int32_t)v : g->place[v]);
@@ -249,7 +248,7 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     }
     for (int64_t k = 0; k < n_in; k++) next[mesh->node_of[g->in[k].target] + 1]++;
     for (int64_t i = 0; i < mesh->n_nodes; i++) next[i + 1] += next[i];
-    GR_TRY_DONE(GR_NEW(local->context, mesh->edges.source, next[mesh->n_nodes], error));
+    GR_TRY(GR_NEW(local->context, mesh->edges.source, next[mesh->n_nodes], error));
     for (int64_t v = 0; v < local->n; v++) {
         if (g->owner[v] != rank) continue;
         for (int64_t e = local->row_ptr[v]; e < local->row_ptr[v + 1]; e++)
@@ -261,11 +260,10 @@ static int32_t make_own_rows(struct ghosts *g, graft_error *error)
     next[0] = 0;
     gr_free(local->context, local->source);
     local->source = NULL;
-    rc = gr_mesh_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->edges.row_ptr,
-                                &mesh->edges.source, error);
+    GR_TRY(gr_mesh_adjacency_tidy(local->context, local->team, mesh->n_nodes, g->id, mesh->edges.row_ptr,
+                                  &mesh->edges.source, error));
     mesh->n_edges = mesh->edges.row_ptr[mesh->n_nodes];
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t begin_ghosts(struct ghosts *g, graft_error *error)
@@ -274,8 +272,8 @@ static int32_t begin_ghosts(struct ghosts *g, graft_error *error)
 
     GR_TRY(gr_comm_route_init(&g->edges, g->mesh->comm, error));
     GR_TRY(gr_comm_route_init(&g->nodes, g->mesh->comm, error));
-    GR_TRY(GR_NEW(context, g->owner, g->local->n, error));
-    GR_TRY(GR_NEW(context, g->place, g->local->n, error));
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->owner, g->local->n, error));
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->place, g->local->n, error));
     GR_TRY(find_owners(g, error));
     return number_own(g, error);
 }

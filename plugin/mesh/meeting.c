@@ -1,6 +1,7 @@
 /* Finds the nodes of this rank that other ranks also have. Every rank knows the boxes around the nodes of all ranks;
  * two ranks whose boxes intersect exchange the nodes in the intersection.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/options.h"
 #include "comm/route.h"
 #include "mesh/build.h"
 
@@ -95,6 +96,7 @@ static double distance_up(double from, double x, double period)
 
 struct meet {
     const struct gr_local_mesh *local;
+    struct gr_pool              pool;
     struct rank_record         *record; /* [n_ranks] */
     double                      tolerance;
     uint8_t                    *meets; /* [n_ranks] whether the box of each rank intersects the box of this rank */
@@ -249,7 +251,7 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
     int64_t                     count = 0;
 
     GR_TRY(compare_rows(m, error));
-    GR_TRY(GR_NEW(local->context, m->in_node, gr_comm_route_n_in(&m->route), error));
+    GR_TRY(GR_POOL_NEW(local->context, &m->pool, m->in_node, gr_comm_route_n_in(&m->route), error));
     for (int32_t q = 0; q < local->comm->n_ranks; q++) {
         for (int64_t k = m->route.in[q]; k < m->route.in[q + 1]; k++) {
             const char        *record = node_at(m, k);
@@ -264,8 +266,8 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
         meeting->start[q + 1] = count;
         meeting->is_peer[q] = count > meeting->start[q];
     }
-    GR_TRY(GR_NEW(local->context, meeting->node, count, error));
-    GR_TRY(GR_NEW(local->context, meeting->place, count, error));
+    GR_TRY(GR_POOL_NEW(local->context, &meeting->pool, meeting->node, count, error));
+    GR_TRY(GR_POOL_NEW(local->context, &meeting->pool, meeting->place, count, error));
     for (int64_t k = 0, put = 0; put < count; k++) {
         struct node_record theirs;
 
@@ -277,15 +279,131 @@ static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_err
     return GRAFT_OK;
 }
 
+/* -- one id at distant positions ---------------------------------------------------------------------------------- */
+
+/* Ranks whose boxes do not intersect exchange no nodes. A hash of the id chooses a rank that compares the coordinates,
+ * for all ids with check=full, else for a sample. A sample detects systematic mistakes, such as local indices instead
+ * of global ids. */
+enum { ONE_IN = GR_LIMIT(16, 1) }; /* a sample has one of this many ids */
+
+struct far {
+    const struct gr_local_mesh *local;
+    double                      tolerance;
+    uint64_t                    one_in;
+    struct gr_route             route;
+    const char                 *in; /* received ids and coordinates of nodes */
+    int64_t                    *id; /* [received] id of each received node */
+    struct gr_id_table          table;
+};
+
+static int64_t far_bytes(const struct far *f)
+{
+    return (1 + f->local->args->dim) * (int64_t)sizeof(double);
+}
+
+/* Hash an id: the upper half of the bits chooses the rank, the lower half whether the id is in the sample. */
+static uint64_t mix(int64_t id)
+{
+    uint64_t bits = (uint64_t)id * 0x9e3779b97f4a7c15u;
+
+    bits = (bits ^ bits >> 32) * 0xd6e8feb86659fd93u;
+    return bits ^ bits >> 32;
+}
+
+static void pack_far(const struct far *f, int64_t node, char *to)
+{
+    if (to == NULL) return;
+    memcpy(to, &f->local->id[node], sizeof f->local->id[node]);
+    for (int c = 0; c < f->local->args->dim; c++) {
+        const double x = gr_mesh_field_at(&f->local->x, f->local->row_of[node], c);
+
+        memcpy(to + (1 + c) * (int64_t)sizeof x, &x, sizeof x);
+    }
+}
+
+static void pack_chosen(void *arg, struct gr_route *route)
+{
+    const struct far *f = arg;
+    const uint64_t    n_ranks = (uint64_t)f->local->comm->n_ranks;
+
+    for (int64_t node = 0; node < f->local->n; node++) {
+        const uint64_t bits = mix(f->local->id[node]);
+
+        if ((uint32_t)bits % f->one_in == 0)
+            pack_far(f, node, gr_comm_route_item(route, (int32_t)((bits >> 32) % n_ranks)));
+    }
+}
+
+static int32_t sender_of(const struct far *f, int64_t item)
+{
+    int32_t q = 0;
+
+    while (item >= f->route.in[q + 1]) q++;
+    return q;
+}
+
+static double received_at(const struct far *f, int64_t item, int c)
+{
+    double x;
+
+    memcpy(&x, f->in + item * far_bytes(f) + (1 + c) * (int64_t)sizeof x, sizeof x);
+    return x;
+}
+
+static int32_t compare_received(struct far *f, graft_error *error)
+{
+    const graft_mesh_args *args = f->local->args;
+    const int64_t          n_in = gr_comm_route_n_in(&f->route);
+
+    GR_TRY(GR_NEW(f->local->context, f->id, n_in, error));
+    GR_TRY(gr_mesh_id_table_init(f->local->context, &f->table, f->id, n_in, error));
+    for (int64_t k = 0; k < n_in; k++) {
+        int32_t first;
+
+        memcpy(&f->id[k], f->in + k * far_bytes(f), sizeof f->id[k]);
+        first = gr_mesh_id_table_add(&f->table, (int32_t)k);
+        for (int c = 0; c < args->dim; c++) {
+            const double x = received_at(f, first, c), y = received_at(f, k, c);
+
+            if (!(fabs(gr_nearest_image(x - y, args->period[c])) <= f->tolerance))
+                return gr_fail(error, GRAFT_ERR_FORMAT,
+                               "node %lld: its coordinate %d is %.17g on rank %d, and %.17g on rank %d",
+                               (long long)f->id[k], c, x, sender_of(f, first), y, sender_of(f, k));
+        }
+    }
+    return GRAFT_OK;
+}
+
+/* Compare coordinates of nodes with the same id on any two ranks. Collective. */
+static int32_t compare_far(const struct gr_local_mesh *local, double tolerance, graft_error *error)
+{
+    const int  is_full = gr_base_options(local->context)->check == GR_CHECK_FULL;
+    struct far f = { .local = local, .tolerance = tolerance, .one_in = is_full ? 1 : ONE_IN };
+    int32_t    rc;
+
+    if (local->comm->n_ranks == 1) return GRAFT_OK;
+    GR_TRY_DONE(gr_comm_agree(local->comm, gr_comm_route_init(&f.route, local->comm, error), error));
+    GR_TRY_DONE(gr_comm_route_exchange(&f.route, pack_chosen, &f, far_bytes(&f), error));
+    f.in = f.route.received;
+    rc = gr_comm_agree(local->comm, compare_received(&f, error), error);
+done:
+    gr_comm_route_fini(&f.route);
+    gr_free(local->context, f.id);
+    gr_mesh_id_table_fini(local->context, &f.table);
+    return rc;
+}
+
+/* -- all steps ---------------------------------------------------------------------------------------------------- */
+
 static int32_t allocate_meeting(struct meet *m, struct gr_meeting *meeting, graft_error *error)
 {
     const graft_context *context = m->local->context;
     const int64_t        n_ranks = m->local->comm->n_ranks;
 
-    GR_TRY(GR_NEW(context, m->record, n_ranks, error));
-    GR_TRY(GR_NEW(context, m->meets, n_ranks, error));
-    GR_TRY(GR_NEW(context, meeting->start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, meeting->is_peer, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &m->pool, m->record, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &m->pool, m->meets, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &meeting->pool, meeting->start, n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &meeting->pool, meeting->is_peer, n_ranks, error));
     return gr_comm_route_init(&m->route, m->local->comm, error);
 }
 
@@ -305,19 +423,9 @@ int32_t gr_mesh_local_meet(const struct gr_local_mesh *local, struct gr_meeting 
     m.route.is_peer = m.meets;
     GR_TRY_DONE(gr_comm_route_exchange(&m.route, pack_nodes, &m, node_bytes(&m), error));
     GR_TRY_DONE(gr_comm_agree(local->comm, match_nodes(&m, meeting, error), error));
-    rc = gr_mesh_local_compare_far(local, m.tolerance, error);
+    rc = compare_far(local, m.tolerance, error);
 done:
     gr_comm_route_fini(&m.route);
-    gr_free(local->context, m.record);
-    gr_free(local->context, m.meets);
-    gr_free(local->context, m.in_node);
+    gr_pool_fini(local->context, &m.pool);
     return rc;
-}
-
-void gr_mesh_meeting_fini(const graft_context *context, struct gr_meeting *meeting)
-{
-    gr_free(context, meeting->start);
-    gr_free(context, meeting->node);
-    gr_free(context, meeting->place);
-    gr_free(context, meeting->is_peer);
 }

@@ -65,11 +65,11 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
 {
     struct positions p = { mesh, &local->x };
 
-    GR_TRY(GR_NEW(mesh->context, mesh->edges.target, mesh->n_edges, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->edges.out_ptr, mesh->n_sources + 1, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->edges.out_edge, mesh->n_edges, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.target, mesh->n_edges, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.out_ptr, mesh->n_sources + 1, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.out_edge, mesh->n_edges, error));
     if (mesh->space.position == NULL) /* else the halo already has its coordinates */
-        GR_TRY(GR_NEW(mesh->context, mesh->space.position, mesh->n_sources * mesh->space.dim, error));
+        GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->space.position, mesh->n_sources * mesh->space.dim, error));
     find_targets(mesh);
     sort_by_source(mesh);
     gr_parallel_chunks(local->team, mesh->n_nodes * mesh->space.dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
@@ -105,7 +105,7 @@ static int32_t make_mesh(graft_mesh *mesh, struct gr_local_mesh *local, graft_er
     GR_ASSERT(gr_csr_halo_is_valid(&mesh->halo, mesh->comm->n_ranks, mesh->comm->rank));
     rc = gr_mesh_share(mesh, local->team, &once, error);
 done:
-    gr_mesh_meeting_fini(local->context, &meeting);
+    gr_pool_fini(local->context, &meeting.pool);
     return rc;
 }
 
@@ -122,7 +122,7 @@ int32_t gr_mesh_create(graft_context *context, const graft_transport *transport,
     if (rc == GRAFT_OK) {
         made->context = context;
         made->comm = comm;
-        made->uses = 1;
+        made->users.count = 1;
         local.comm = comm;
         local.team.threads = gr_context_threads(context, 0);
         comm = NULL;
@@ -140,21 +140,15 @@ done:
 
 graft_mesh *gr_mesh_use(graft_mesh *mesh)
 {
-    mesh->uses++;
+    mesh->users.count++;
     return mesh;
 }
 
 void gr_mesh_destroy(graft_mesh *mesh)
 {
-    if (mesh == NULL || --mesh->uses > 0) return;
-    void *const blocks[] = { mesh->node_of,       mesh->row_of,         mesh->id,
-                             mesh->node_weight,   mesh->edges.row_ptr,  mesh->edges.source,
-                             mesh->edges.target,  mesh->edges.out_ptr,  mesh->edges.out_edge,
-                             mesh->edges.ranks,   mesh->space.position, mesh->halo.start,
-                             mesh->halo.place,    mesh->copies.node,    mesh->copies.start,
-                             mesh->copies.before, mesh->copies.copy,    mesh->info };
-
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(mesh->context, blocks[i]);
+    if (mesh == NULL || --mesh->users.count > 0) return;
+    gr_free(mesh->context, mesh->edges.source);
+    gr_pool_fini(mesh->context, &mesh->pool);
     gr_comm_destroy(mesh->comm);
     gr_free(mesh->context, mesh);
 }

@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/memory.h"
 #include "comm/comm.h"
 #include "draft/graft_mesh.h"
 #include "graph/part.h"
@@ -43,14 +44,20 @@ struct gr_mesh_space {
     double  period[3];
 };
 
+/** The users of a mesh. */
+struct gr_mesh_users {
+    int32_t count;    /* number of uses by the host and by networks */
+    int64_t networks; /* number of networks created on it so far, the same on all ranks */
+};
+
 struct graft_mesh {
-    struct gr_handle handle;
-    graft_context   *context;
-    struct gr_comm  *comm; /* not NULL, also with one rank */
-    int32_t          uses; /* number of uses by the host and by networks */
-    graft_mesh_kind  kind;
-    int32_t          index_base; /* index of the host's first row, 0 or 1, for texts of errors */
-    int64_t          networks;   /* number of networks created on it so far, the same on all ranks */
+    struct gr_handle     handle;
+    graft_context       *context;
+    struct gr_comm      *comm; /* not NULL, also with one rank */
+    struct gr_pool       pool; /* all arrays but edges.source */
+    struct gr_mesh_users users;
+    graft_mesh_kind      kind;
+    int32_t              index_base; /* index of the host's first row, 0 or 1, for texts of errors */
 
     int64_t  n_rows;      /* number of rows of the host's arrays */
     int32_t *node_of;     /* [n_rows] node of each row; -1: a ghost */

@@ -15,6 +15,10 @@ static void take_arrays(graft_mesh *mesh, struct gr_local_mesh *local)
     mesh->id = local->id;
     mesh->edges.row_ptr = local->row_ptr;
     mesh->edges.source = local->source;
+    gr_pool_adopt(&mesh->pool, local->node_of);
+    gr_pool_adopt(&mesh->pool, local->row_of);
+    gr_pool_adopt(&mesh->pool, local->id);
+    gr_pool_adopt(&mesh->pool, local->row_ptr);
     local->node_of = local->row_of = local->source = NULL;
     local->id = local->row_ptr = NULL;
 }
@@ -27,8 +31,8 @@ static int32_t take_halo(graft_mesh *mesh, const struct gr_meeting *meeting, gra
     if (mesh->halo.count >= INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "other ranks have %lld copies of nodes, expected less than %d",
                        (long long)mesh->halo.count, INT32_MAX);
-    GR_TRY(GR_NEW(mesh->context, mesh->halo.start, (int64_t)n_ranks + 1, error));
-    GR_TRY(GR_NEW(mesh->context, mesh->halo.place, mesh->halo.count, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->halo.start, (int64_t)n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->halo.place, mesh->halo.count, error));
     memcpy(mesh->halo.start, meeting->start, ((size_t)n_ranks + 1) * sizeof *mesh->halo.start);
     if (mesh->halo.count > 0)
         memcpy(mesh->halo.place, meeting->place, (size_t)mesh->halo.count * sizeof *mesh->halo.place);
@@ -42,7 +46,7 @@ static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, 
     struct gr_mesh_copies *copies = &mesh->copies;
     double                *ranks; /* number of ranks that have each node */
 
-    GR_TRY(GR_NEW(mesh->context, mesh->node_weight, mesh->n_nodes, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->node_weight, mesh->n_nodes, error));
     ranks = mesh->node_weight;
     for (int64_t i = 0; i < mesh->n_nodes; i++) ranks[i] = 1;
     *lower = 0;
@@ -55,10 +59,10 @@ static int32_t count_copies(graft_mesh *mesh, const struct gr_meeting *meeting, 
         }
         ranks[node]++;
     }
-    GR_TRY(GR_NEW(mesh->context, copies->node, copies->count, error));
-    GR_TRY(GR_NEW(mesh->context, copies->start, copies->count + 1, error));
-    GR_TRY(GR_NEW(mesh->context, copies->before, copies->count, error));
-    return GR_NEW(mesh->context, copies->copy, mesh->halo.count, error);
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, copies->node, copies->count, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, copies->start, copies->count + 1, error));
+    GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, copies->before, copies->count, error));
+    return GR_POOL_NEW(mesh->context, &mesh->pool, copies->copy, mesh->halo.count, error);
 }
 
 /* List the copies of each shared node by a counting sort of the rows of the halo, and set the weights of nodes. */
@@ -137,7 +141,7 @@ static int32_t exchange_shared_edges(struct shared_edges *s, graft_error *error)
     int32_t     rc = gr_comm_route_init(&s->route, mesh->comm, error);
 
     if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, s->place, mesh->n_nodes, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(mesh->context, mesh->edges.ranks, mesh->n_edges, error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.ranks, mesh->n_edges, error);
     GR_TRY_DONE(gr_comm_agree(mesh->comm, rc, error));
     s->route.is_peer = s->meeting->is_peer;
     for (int64_t i = 0; i < mesh->n_nodes; i++) s->place[i] = -1;

@@ -1,6 +1,7 @@
-/* The memory of a network on a mesh.
+/* The memory of a network on a mesh: arrays, edges in tasks, measured times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
+#include "base/options.h"
 #include "comm/collective.h"
 #include "mgn/inside.h"
 
@@ -46,13 +47,63 @@ static int32_t new_arrays(struct gr_mgn *g, graft_error *error)
     return new_row_array(g, &g->memory, &g->arrays.copies, n_copies, width, "sums of other ranks", error);
 }
 
+/* Find the end of the task that begins at node `begin`. It has one node, or several with at most GR_MGN_ROWS edges. */
+static int64_t end_of_task(const graft_mesh *mesh, int64_t begin)
+{
+    int64_t end = begin + 1;
+
+    while (end < mesh->n_nodes && end - begin < GR_MGN_ROWS &&
+           mesh->edges.row_ptr[end + 1] - mesh->edges.row_ptr[begin] <= GR_MGN_ROWS)
+        end++;
+    return end;
+}
+
+/* Whether the task with targets begin to end - 1 is one of the first, see struct gr_mgn_tasks. *copy is the first
+ * shared node that is not before `begin`; tasks are passed in order. */
+static int is_first_task(const graft_mesh *mesh, int64_t begin, int64_t end, int64_t *copy)
+{
+    if (mesh->kind == GRAFT_MESH_SHARED) {
+        int64_t before = *copy;
+
+        while (*copy < mesh->copies.count && mesh->copies.node[*copy] < end) ++*copy;
+        return *copy > before;
+    }
+    for (int64_t k = mesh->edges.row_ptr[begin]; k < mesh->edges.row_ptr[end]; k++)
+        if (mesh->edges.source[k] >= mesh->n_nodes) return 0;
+    return 1;
+}
+
+static int32_t cut_edges(struct gr_mgn *g, graft_error *error)
+{
+    const graft_mesh    *mesh = g->mesh;
+    struct gr_mgn_tasks *tasks = &g->tasks;
+    int64_t              copy = 0, n_last = 0;
+
+    for (int64_t begin = 0; begin < mesh->n_nodes; begin = end_of_task(mesh, begin)) tasks->count++;
+    GR_TRY(GR_POOL_NEW(g->context, &g->memory, tasks->target, tasks->count + 1, error));
+    GR_TRY(GR_POOL_NEW(g->context, &g->memory, tasks->order, tasks->count, error));
+    for (int64_t i = 0; i < tasks->count; i++) {
+        const int64_t begin = tasks->target[i], end = tasks->target[i + 1] = end_of_task(mesh, begin);
+
+        if (is_first_task(mesh, begin, end, &copy)) tasks->order[tasks->n_first++] = (int32_t)i;
+        else tasks->order[tasks->count - ++n_last] = (int32_t)i;
+    }
+    return GRAFT_OK;
+}
+
+static int32_t new_times(struct gr_mgn *g, graft_error *error)
+{
+    if (!gr_base_options(g->context)->profile) return GRAFT_OK;
+    return GR_POOL_NEW(g->context, &g->memory, g->times, 2 * (g->shape->options.layers + 2), error);
+}
+
 /* Do the part of gr_mgn_create() that needs no other rank. */
 static int32_t init_alone(struct gr_mgn *g, graft_dtype dtype, graft_error *error)
 {
     GR_TRY(new_blocks(g, dtype, error));
     GR_TRY(gr_nn_choose_module(&g->blocks, error));
-    GR_TRY(gr_mgn_cut(g, error));
-    GR_TRY(gr_mgn_times_init(g, error));
+    GR_TRY(cut_edges(g, error));
+    GR_TRY(new_times(g, error));
     return new_arrays(g, error);
 }
 
@@ -164,4 +215,20 @@ int64_t gr_mgn_bytes(const struct gr_mgn *g)
     return gr_memory_bytes(g) + g->memory.bytes + g->backward_memory.bytes +
            (g->messages.rows.halo != NULL ? gr_halo_rows_bytes(&g->messages.rows, g->mesh->comm->n_ranks) : 0) +
            gr_comm_outcome_bytes(&g->messages.outcome);
+}
+
+static void add_times(const struct gr_mgn_times *from, struct gr_mgn_times *sum)
+{
+    for (int part = 0; part < GR_MGN_ALL; part++) sum->seconds[part] += from->seconds[part];
+    sum->bytes_sent += from->bytes_sent;
+}
+
+struct gr_mgn_times gr_mgn_times_of(const struct gr_mgn *g, int is_backward, int64_t l)
+{
+    const int64_t       layers = g->shape->options.layers;
+    struct gr_mgn_times times = *gr_mgn_times_at(g, is_backward, l);
+
+    if (l == layers) times.seconds[GR_MGN_ALL] = times.seconds[GR_MGN_EDGES] + times.seconds[GR_MGN_NODES];
+    for (int64_t k = 0; k <= layers && l > layers; k++) add_times(gr_mgn_times_at(g, is_backward, k), &times);
+    return times;
 }

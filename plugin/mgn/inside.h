@@ -1,9 +1,9 @@
 /* Declarations that the files of this room share.
  *
- *     shape.c     weights                    create.c   memory          cut.c      edges in tasks
+ *     shape.c     weights                    create.c   memory, edges in tasks, measured times
  *     forward.c   encoder, layers, decoder   exchange.c rows of other ranks
  *     backward.c  gradients                  loops.c    passes over rows
- *     times.c     measured times             products.c test of bitwise identical products
+ *     products.c  test of bitwise identical products
  *
  * A pass goes over nodes in blocks of GR_MGN_ROWS, and over edges in tasks. A task has the edges to some consecutive
  * nodes: at most GR_MGN_ROWS edges, or more if it has only one node. Blocks stay in the caches of a processor from the
@@ -150,11 +150,6 @@ static inline void gr_mgn_use_products(struct gr_mgn *g, int thread, int64_t l, 
  *  on all ranks; ERR_PEER. */
 int32_t gr_mgn_products_agree(struct gr_mgn *g, graft_error *error);
 
-/* -- cut.c -------------------------------------------------------------------------------------------------------- */
-
-/** Divide the edges into tasks. \return OK; ERR_NOMEM. */
-int32_t gr_mgn_cut(struct gr_mgn *g, graft_error *error);
-
 /* -- exchange.c --------------------------------------------------------------------------------------------------- */
 
 /** Exchange rows of h (ghosts), or sums m of shared nodes, to which end() adds those of other ranks. On one rank these
@@ -168,10 +163,7 @@ int32_t        gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team 
 /** Make a team that polls the messages of rows and of the outcome while it works. */
 struct gr_team gr_mgn_polling(struct gr_mgn *g, struct gr_team team);
 
-/* -- times.c ------------------------------------------------------------------------------------------------------ */
-
-/** Allocate g->times if option profile is yes. \return OK; ERR_NOMEM. */
-int32_t gr_mgn_times_init(struct gr_mgn *g, graft_error *error);
+/* -- measured times ----------------------------------------------------------------------------------------------- */
 
 /** The times of layer l; l = layers: encoders and decoder; layers + 1: the whole pass. */
 static inline struct gr_mgn_times *gr_mgn_times_at(const struct gr_mgn *g, int is_backward, int64_t l)

@@ -357,7 +357,7 @@ int32_t gr_network_create(graft_mesh *mesh, int32_t rc, const graft_network_args
     n->context = mesh->context;
     n->mesh = gr_mesh_use(mesh);
     n->use.count = 1;
-    n->number = ++mesh->networks;
+    n->number = ++mesh->users.networks;
     gr_budget_init(&n->budget, n->context, 1000000 * gr_base_options(n->context)->memory_limit);
     describe_network(n, args, &given);
     GR_TRY_DONE(fill(n, &given, error));

@@ -29,12 +29,12 @@ static int32_t allocate_cuts(const graft_context *context, struct gr_cuts *c, gr
 {
     const int64_t halo = c->part->halo.count;
 
-    GR_TRY(GR_NEW(context, c->owner, halo, error));
-    GR_TRY(GR_NEW(context, c->source_in, halo, error));
-    GR_TRY(GR_NEW(context, c->edge_start, c->n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, c->target_start, c->n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, c->last_row, c->n_ranks, error));
-    GR_TRY(GR_NEW(context, c->target, c->n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->owner, halo, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->source_in, halo, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->edge_start, c->n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->target_start, c->n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->last_row, c->n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->target, c->n_ranks, error));
     for (int32_t q = 0; q < c->n_ranks; q++)
         for (int64_t i = c->part->halo.start[q]; i < c->part->halo.start[q + 1]; i++) c->owner[i] = q;
     return GRAFT_OK;
@@ -122,36 +122,19 @@ int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *pa
     *c = (struct gr_cuts){ .part = part, .n_ranks = n_ranks };
     GR_TRY(allocate_cuts(context, c, error));
     count_edges(c);
-    return GR_NEW(context, c->target_in, c->target_start[n_ranks], error);
-}
-
-static void free_cover_work(const graft_context *context, struct gr_cuts *c)
-{
-    gr_free(context, c->row_ptr);
-    gr_free(context, c->source);
-    c->row_ptr = NULL;
-    c->source = NULL;
+    return GR_POOL_NEW(context, &c->pool, c->target_in, c->target_start[n_ranks], error);
 }
 
 int32_t gr_spmm_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    struct gr_pool pool = { 0 }; /* of the edges by pairs, which only covers need */
+    int32_t        rc = GR_POOL_NEW(context, &pool, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error);
 
-    GR_TRY_DONE(GR_NEW(context, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error));
-    GR_TRY_DONE(GR_NEW(context, c->source, c->edge_start[c->n_ranks], error));
-    GR_TRY_DONE(fill_edges(context, c, error));
-    GR_TRY_DONE(cover_all_pairs(context, c, kind, error));
-done:
-    free_cover_work(context, c);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &pool, c->source, c->edge_start[c->n_ranks], error);
+    if (rc == GRAFT_OK) rc = fill_edges(context, c, error);
+    if (rc == GRAFT_OK) rc = cover_all_pairs(context, c, kind, error);
+    gr_pool_fini(context, &pool);
+    c->row_ptr = NULL;
+    c->source = NULL;
     return rc;
-}
-
-void gr_spmm_cuts_fini(const graft_context *context, struct gr_cuts *c)
-{
-    void *const blocks[] = { c->owner,     c->edge_start, c->target_start, c->source_in,
-                             c->target_in, c->last_row,   c->target };
-
-    free_cover_work(context, c);
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
-    *c = (struct gr_cuts){ 0 };
 }

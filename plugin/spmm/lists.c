@@ -24,6 +24,7 @@ struct list_values {
 struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
+    struct gr_pool  pool;           /* owner of all arrays but asked_start, which the sources of the plan own */
     struct amount  *asked, *asking; /* [n_ranks] what this rank asks of each rank, and each rank of this one */
     int64_t        *asked_start;    /* [n_ranks + 1] offsets of the entries asked of each rank */
     int64_t        *asking_start;   /* [n_ranks + 1] offsets of the entries asked by each rank */
@@ -35,14 +36,6 @@ struct lists {
     int64_t        *row_ptr;        /* [rows + 1] of R */
     int32_t        *entries_out;    /* [rows sent] */
 };
-
-static void lists_fini(const graft_context *context, struct lists *l)
-{
-    void *const blocks[] = { l->asked,   l->asking, l->asked_start, l->asking_start, l->row_of_source, l->row_of_target,
-                             l->entries, l->begin,  l->place,       l->row_ptr,      l->entries_out };
-
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
-}
 
 /* Number the rows to receive. */
 static int32_t number_rows(struct lists *l, graft_error *error)
@@ -95,16 +88,16 @@ static int32_t count_lists(struct lists *l, graft_error *error)
     const int32_t        n_ranks = l->plan->comm->n_ranks;
     const int64_t       *start = l->plan->rows[GR_RECEIVE].start;
 
-    GR_TRY(GR_NEW(context, l->asked, n_ranks, error));
-    GR_TRY(GR_NEW(context, l->asking, n_ranks, error));
-    GR_TRY(GR_NEW(context, l->asked_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->asking_start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, l->row_of_source, l->cuts->part->halo.count, error));
-    GR_TRY(GR_NEW(context, l->row_of_target, l->cuts->target_start[n_ranks], error));
-    GR_TRY(GR_NEW(context, l->row_ptr, l->plan->part->local.n_rows + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->asked, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->asking, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &l->plan->sources.pool, l->asked_start, n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->asking_start, n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->row_of_source, l->cuts->part->halo.count, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->row_of_target, l->cuts->target_start[n_ranks], error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->row_ptr, l->plan->part->local.n_rows + 1, error));
     GR_TRY(number_rows(l, error));
-    GR_TRY(GR_NEW(context, l->entries, start[n_ranks], error));
-    GR_TRY(GR_NEW(context, l->begin, start[n_ranks] + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->entries, start[n_ranks], error));
+    GR_TRY(GR_POOL_NEW(context, &l->pool, l->begin, start[n_ranks] + 1, error));
     count_entries(l);
     for (int64_t r = 0; r < start[n_ranks]; r++) l->begin[r + 1] = l->begin[r] + l->entries[r];
     for (int32_t q = 0; q < n_ranks; q++) {
@@ -170,11 +163,11 @@ static int32_t allocate_asked(struct lists *l, int64_t received, graft_error *er
     graft_plan             *plan = l->plan;
     const int64_t           entries = l->begin[plan->rows[GR_RECEIVE].start[plan->comm->n_ranks]];
     struct gr_plan_sources *sources = &plan->sources;
-    int32_t                 rc = GR_NEW(plan->context, l->place, entries, error);
+    int32_t                 rc = GR_POOL_NEW(plan->context, &l->pool, l->place, entries, error);
 
     if (rc < 0 || plan->value_type == 0) return rc;
-    GR_TRY(GR_NEW(plan->context, sources->asked, entries, error));
-    return GR_NEW(plan->context, sources->received, received, error);
+    GR_TRY(GR_POOL_NEW(plan->context, &sources->pool, sources->asked, entries, error));
+    return GR_POOL_NEW(plan->context, &sources->pool, sources->received, received, error);
 }
 
 static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
@@ -192,7 +185,7 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "it would send %lld rows, at most %d",
                        (long long)start[plan->comm->n_ranks], INT32_MAX);
     GR_TRY(allocate_asked(l, l->row_ptr[n], error));
-    GR_TRY(GR_NEW(plan->context, l->entries_out, start[plan->comm->n_ranks], error));
+    GR_TRY(GR_POOL_NEW(plan->context, &l->pool, l->entries_out, start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, send, like, start[plan->comm->n_ranks], like->n_cols,
                        l->asking_start[plan->comm->n_ranks], error));
     GR_TRY(gr_csr_init(plan->context, receive, like, n, rows_in, l->row_ptr[n], error));
@@ -247,9 +240,7 @@ static int32_t wrap_csr(graft_context *context, struct gr_csr *csr, graft_matrix
 
 void gr_plan_sources_fini(const graft_context *context, struct gr_plan_sources *sources)
 {
-    gr_free(context, sources->asked_start);
-    gr_free(context, sources->asked);
-    gr_free(context, sources->received);
+    gr_pool_fini(context, &sources->pool);
     *sources = (struct gr_plan_sources){ 0 };
 }
 
@@ -268,11 +259,10 @@ int32_t gr_plan_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *
     if (rc == GRAFT_OK) rc = wrap_csr(plan->context, &receive, &plan->matrices[GR_FORWARD].received, error);
     rc = gr_comm_agree(plan->comm, rc, error);
     plan->sources.asked_start = lists.asked_start;
-    lists.asked_start = NULL;
 done:
     gr_csr_fini(plan->context, &send);
     gr_csr_fini(plan->context, &receive);
-    lists_fini(plan->context, &lists);
+    gr_pool_fini(plan->context, &lists.pool);
     return rc;
 }
 

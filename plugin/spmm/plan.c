@@ -47,8 +47,8 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     /* This comes first, because it takes a channel, also if memory fails on another rank. */
     GR_TRY_DONE(gr_halo_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
-        GR_TRY_DONE(GR_NEW(plan->context, plan->rows[side].start, n_ranks + 1, error));
-    GR_TRY_DONE(GR_NEW(plan->context, plan->flow, n_ranks, error));
+        GR_TRY_DONE(GR_POOL_NEW(plan->context, &plan->pool, plan->rows[side].start, n_ranks + 1, error));
+    GR_TRY_DONE(GR_POOL_NEW(plan->context, &plan->pool, plan->flow, n_ranks, error));
     if (!is_of_host(plan)) return GRAFT_OK;
     rc = gr_comm_outcome_init(&plan->host.outcome, plan->comm, plan->messages.framed.channel + 1, "a pass of a plan",
                               error);
@@ -68,7 +68,7 @@ static int32_t list_remote_only(graft_plan *plan, graft_error *error)
     const struct gr_part *part = plan->part;
 
     for (int64_t row = 0; row < part->local.n_rows; row++) plan->n_remote_only += is_remote_only(part, row);
-    if (GR_NEW(plan->context, plan->remote_only, plan->n_remote_only, error) < 0) return GRAFT_ERR_NOMEM;
+    GR_TRY(GR_POOL_NEW(plan->context, &plan->pool, plan->remote_only, plan->n_remote_only, error));
     for (int64_t row = 0, put = 0; row < part->local.n_rows; row++)
         if (is_remote_only(part, row)) plan->remote_only[put++] = (int32_t)row;
     return GRAFT_OK;
@@ -152,20 +152,17 @@ static int64_t matrix_bytes(const graft_matrix *matrix)
 
 int64_t gr_plan_bytes(const graft_plan *plan)
 {
-    const int64_t n_ranks = plan->comm->n_ranks;
-    int64_t       bytes = (int64_t)sizeof *plan + n_ranks * (int64_t)sizeof *plan->flow;
+    int64_t bytes = gr_memory_bytes(plan) + plan->pool.bytes + plan->sources.pool.bytes +
+                    gr_halo_messages_bytes(&plan->messages) + gr_halo_layers_bytes(&plan->layers) +
+                    gr_comm_outcome_bytes(&plan->host.outcome);
 
-    bytes += gr_halo_messages_bytes(&plan->messages) + gr_halo_layers_bytes(&plan->layers);
-    for (int side = 0; side < GR_SIDES; side++)
-        bytes += n_ranks * (int64_t)sizeof *plan->rows[side].start + plan->rows[side].capacity;
+    for (int side = 0; side < GR_SIDES; side++) bytes += plan->rows[side].capacity;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
         const struct gr_plan_matrices *m = &plan->matrices[d];
 
         bytes += matrix_bytes(m->local) + matrix_bytes(m->sent) + matrix_bytes(m->received);
     }
-    return bytes + plan->n_remote_only * (int64_t)sizeof *plan->remote_only +
-           gr_memory_bytes(plan->sources.asked_start) + gr_memory_bytes(plan->sources.asked) +
-           gr_memory_bytes(plan->sources.received) + gr_comm_outcome_bytes(&plan->host.outcome);
+    return bytes;
 }
 
 static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, graft_error *error)
@@ -203,12 +200,11 @@ static int32_t make_plan(graft_plan *plan, const struct gr_plan_wish *wish, graf
     GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
     GR_TRY_DONE(gr_plan_lists_make(plan, &cuts, error));
     if (!wish->is_revalued) gr_plan_sources_fini(plan->context, &plan->sources);
-    rc = complete_plan(plan, wish, error);
-    GR_TRY_DONE(gr_comm_agree(plan->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(plan->comm, complete_plan(plan, wish, error), error));
     GR_TRY_DONE(gr_comm_agree(plan->comm, init_plan_layers(plan, wish, error), error));
     rc = share_plan_flow(plan, &cuts, error);
 done:
-    gr_spmm_cuts_fini(plan->context, &cuts);
+    gr_pool_fini(plan->context, &cuts.pool);
     return rc;
 }
 
@@ -289,15 +285,11 @@ void gr_plan_destroy(graft_plan *plan)
         gr_matrix_destroy(plan->matrices[d].sent);
         gr_matrix_destroy(plan->matrices[d].received);
     }
-    for (int side = 0; side < GR_SIDES; side++) {
-        gr_free(plan->context, plan->rows[side].start);
-        gr_free(plan->context, plan->rows[side].buffer);
-    }
+    for (int side = 0; side < GR_SIDES; side++) gr_free(plan->context, plan->rows[side].buffer);
     gr_halo_messages_fini(&plan->messages);
     gr_comm_outcome_fini(&plan->host.outcome);
-    gr_free(plan->context, plan->remote_only);
     gr_plan_sources_fini(plan->context, &plan->sources);
-    gr_free(plan->context, plan->flow);
+    gr_pool_fini(plan->context, &plan->pool);
     gr_graph_destroy(plan->graph);
     gr_free(plan->context, plan);
 }

@@ -36,6 +36,7 @@ struct gr_cuts {
     uint8_t              *target_in;    /* [targets] */
     int64_t              *last_row;     /* [n_ranks] state of the walk: the last row with an edge from q, and: */
     int64_t              *target;       /* [n_ranks] its number among all targets */
+    struct gr_pool        pool;         /* owner of these arrays but row_ptr and source */
 };
 
 /** The position of a walk: entry `entry` of part->remote. */
@@ -53,11 +54,10 @@ void gr_spmm_cuts_walk(struct gr_cuts *cuts);
 /** The cut edge that is entry `entry` of row `row`; to be called for each, in order. */
 struct gr_cut_edge gr_spmm_cuts_step(struct gr_cuts *cuts, int64_t row, int64_t entry);
 
-/** Group the cut edges, without covers yet. Not collective. gr_spmm_cuts_fini() is always required. \return OK;
- *  ERR_NOMEM. */
+/** Group the cut edges, without covers yet. Not collective. gr_pool_fini() of cuts->pool is always required. \return
+ *  OK; ERR_NOMEM. */
 int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
                           struct gr_cuts *cuts, graft_error *error);
-void    gr_spmm_cuts_fini(const graft_context *context, struct gr_cuts *cuts);
 
 /** The kind of cover in option halo.cover. */
 enum gr_cover_kind gr_spmm_cover_choice(const graft_context *context);
@@ -96,9 +96,10 @@ struct gr_spmm {
 
 /** Where the values of S and R come from: each is an entry of part->remote, or -1 for the value 1. */
 struct gr_plan_sources {
-    int64_t *asked_start; /* [n_ranks + 1] the entries of S that this rank asks of each rank: */
-    int64_t *asked;       /* [entries asked] */
-    int64_t *received;    /* [entries of R] */
+    int64_t       *asked_start; /* [n_ranks + 1] the entries of S that this rank asks of each rank: */
+    int64_t       *asked;       /* [entries asked] */
+    int64_t       *received;    /* [entries of R] */
+    struct gr_pool pool;        /* owner of these arrays */
 };
 void gr_plan_sources_fini(const graft_context *context, struct gr_plan_sources *sources);
 
@@ -121,6 +122,7 @@ struct graft_plan {
     graft_context          *context;
     graft_graph            *graph; /* referenced, or NULL */
     struct gr_plan_host     host;
+    struct gr_pool          pool; /* flow, remote_only, and the starts of rows */
     struct gr_comm         *comm;
     const struct gr_part   *part;
     graft_dtype             value_type;
