@@ -75,16 +75,20 @@ int32_t gr_comm_route_return(const struct gr_route *route, const void *received,
     return gr_comm_alltoallv(route->comm, received, route->in, packed, route->out, item_bytes, error);
 }
 
-int32_t gr_comm_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
-                               int64_t item_bytes, graft_error *error)
+int32_t gr_comm_route_count(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                            graft_error *error)
+{
+    pack(arg, route);
+    return gr_comm_route_plan(route, error);
+}
+
+int32_t gr_comm_route_deliver(struct gr_route *route, int32_t rc, void (*pack)(void *arg, struct gr_route *route),
+                              void *arg, int64_t item_bytes, graft_error *error)
 {
     const graft_context *context = route->comm->context;
     char                *packed = NULL;
-    int32_t              rc = GRAFT_OK;
 
-    pack(arg, route);
-    GR_TRY_DONE(gr_comm_route_plan(route, error));
-    rc = GR_NEW(context, packed, gr_comm_route_n_out(route) * item_bytes, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, packed, gr_comm_route_n_out(route) * item_bytes, error);
     if (rc == GRAFT_OK) {
         route->received = gr_new(context, gr_comm_route_n_in(route), (uint64_t)item_bytes, "received items", error);
         rc = route->received != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
@@ -99,4 +103,11 @@ done:
     route->packed = NULL;
     gr_free(context, packed);
     return rc;
+}
+
+int32_t gr_comm_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                               int64_t item_bytes, graft_error *error)
+{
+    GR_TRY(gr_comm_route_count(route, pack, arg, error));
+    return gr_comm_route_deliver(route, GRAFT_OK, pack, arg, item_bytes, error);
 }

@@ -61,6 +61,13 @@ static inline void *gr_comm_route_item(struct gr_route *route, int32_t to)
 int32_t gr_comm_route_exchange(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
                                int64_t item_bytes, graft_error *error);
 
+/** Its two steps, for a rank that checks between them whether its items fit the memory: `rc` is its status, with its
+ *  sentence in `error`. Collective. \return as above; errors of `rc`: the same on all ranks. */
+int32_t gr_comm_route_count(struct gr_route *route, void (*pack)(void *arg, struct gr_route *route), void *arg,
+                            graft_error *error);
+int32_t gr_comm_route_deliver(struct gr_route *route, int32_t rc, void (*pack)(void *arg, struct gr_route *route),
+                              void *arg, int64_t item_bytes, graft_error *error);
+
 /** Exchange items of `item_bytes` each, from packed to received order, and back. Collective. \return OK; ERR_PEER. */
 int32_t gr_comm_route_send(const struct gr_route *route, const void *packed, void *received, int64_t item_bytes,
                            graft_error *error);

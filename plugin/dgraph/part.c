@@ -17,6 +17,18 @@ int32_t gr_graph_made_part_new_halo(const graft_context *context, struct gr_made
     return GRAFT_OK;
 }
 
+int32_t gr_graph_made_part_key_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks,
+                                    const int64_t *keys, int64_t count, graft_error *error)
+{
+    GR_TRY(gr_graph_made_part_new_halo(context, made, n_ranks, count, error));
+    for (int64_t s = 0; s < count; s++) {
+        made->halo_place[s] = (int32_t)(keys[s] & INT32_MAX);
+        made->halo_start[(keys[s] >> 32) + 1]++;
+    }
+    for (int32_t q = 0; q < n_ranks; q++) made->halo_start[q + 1] += made->halo_start[q];
+    return GRAFT_OK;
+}
+
 void gr_graph_made_part_fini(const graft_context *context, struct gr_made_part *made)
 {
     gr_csr_fini(context, &made->local);

@@ -19,6 +19,9 @@ struct gr_made_part {
 /** Allocate the halo of made->part for `count` vertices, all zero. \return OK; ERR_NOMEM. */
 int32_t gr_graph_made_part_new_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks,
                                     int64_t count, graft_error *error);
+/** The same from `count` ascending keys: the owner of a vertex in the upper 32 bits, its place there in the lower. */
+int32_t gr_graph_made_part_key_halo(const graft_context *context, struct gr_made_part *made, int32_t n_ranks,
+                                    const int64_t *keys, int64_t count, graft_error *error);
 void    gr_graph_made_part_fini(const graft_context *context, struct gr_made_part *made);
 /** The bytes of its own arrays. */
 int64_t gr_graph_made_part_bytes(const struct gr_made_part *made);

@@ -70,40 +70,28 @@ done:
 static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
                          const struct reversed *b, struct gr_made_part *made, graft_error *error)
 {
-    int64_t *keys = NULL, *count = NULL, total = 0, put = 0;
+    int64_t *keys = NULL, total = 0;
     int32_t  rc = GRAFT_OK;
 
     GR_TRY_DONE(GR_NEW(context, keys, old->count + gr_comm_route_n_in(&b->edges), error));
-    GR_TRY_DONE(GR_NEW(context, count, n_ranks, error));
-    for (int32_t q = 0; q < n_ranks; q++) {
+    for (int64_t q = 0; q < n_ranks; q++) {
         int64_t *const begin = keys + total;
+        int64_t        count = 0;
 
-        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) begin[count[q]++] = old->place[s];
-        for (int64_t e = b->edges.in[q]; e < b->edges.in[q + 1]; e++) begin[count[q]++] = b->column[e];
-        GR_TRY_DONE(gr_sort_unique(context, begin, INT32_MAX, &count[q], error));
-        total += count[q];
+        for (int64_t s = old->start[q]; s < old->start[q + 1]; s++) begin[count++] = old->place[s];
+        for (int64_t e = b->edges.in[q]; e < b->edges.in[q + 1]; e++) begin[count++] = b->column[e];
+        GR_TRY_DONE(gr_sort_unique(context, begin, INT32_MAX, &count, error));
+        for (int64_t i = 0; i < count; i++) begin[i] |= q << 32;
+        total += count;
     }
-    if (total > INT32_MAX) {
-        rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                     "made symmetric, the rows of a rank gather from %lld vertices of other ranks, expected at most %d",
-                     (long long)total, INT32_MAX);
-        goto done;
-    }
-    GR_TRY_DONE(gr_graph_made_part_new_halo(context, made, n_ranks, total, error));
-    for (int32_t q = 0; q < n_ranks; q++) made->halo_start[q + 1] = made->halo_start[q] + count[q];
-    for (; put < total; put++) made->halo_place[put] = (int32_t)keys[put];
+    rc = total <= INT32_MAX ? gr_graph_made_part_key_halo(context, made, n_ranks, keys, total, error)
+                            : gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                                      "made symmetric, the rows of a rank gather from %lld vertices of other ranks, "
+                                      "expected at most %d",
+                                      (long long)total, INT32_MAX);
 done:
     gr_free(context, keys);
-    gr_free(context, count);
     return rc;
-}
-
-/* The index in the halo of the vertex of rank `q` at `place`, which is in the halo. */
-static int64_t halo_index(const struct gr_halo *halo, int32_t q, int32_t place)
-{
-    const int64_t begin = halo->start[q];
-
-    return begin + gr_sorted_index_32(halo->place + begin, halo->start[q + 1] - begin, place);
 }
 
 /* The received edges as rows of this rank. They are in the order of ranks and of their vertices, so rows are sorted. */
@@ -129,7 +117,7 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
 
         for (int64_t i = sent[q]; i < sent[q + 1]; i++)
             for (int64_t end = e + b->length_in[i]; e < end; e++)
-                gr_csr_put(rows, next[b->links.place[i]]++, halo_index(halo, q, b->column[e]), &like, e);
+                gr_csr_put(rows, next[b->links.place[i]]++, gr_csr_halo_index(halo, q, b->column[e]), &like, e);
     }
 done:
     gr_free(context, next);
@@ -147,7 +135,7 @@ static int32_t renumber_rows(const graft_context *context, const struct gr_halo 
     GR_TRY_DONE(GR_NEW(context, new_index, old->count, error));
     for (int32_t q = 0; q < n_ranks; q++)
         for (int64_t s = old->start[q]; s < old->start[q + 1]; s++)
-            new_index[s] = (int32_t)halo_index(halo, q, old->place[s]);
+            new_index[s] = (int32_t)gr_csr_halo_index(halo, q, old->place[s]);
     column = rows->col_idx;
     for (int64_t e = 0; e < gr_csr_entries(&rows->view); e++) column[e] = new_index[column[e]];
     rows->view.n_cols = halo->count;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/sort.h"
 #include "graph/csr.h"
 
 /** Vertices of other ranks that the local rows gather from, each once, sorted by owner, then by place. */
@@ -10,6 +11,13 @@ struct gr_halo {
     int64_t *start; /* [n_ranks + 1] the halo vertices of rank q are start[q] .. start[q + 1] - 1 */
     int32_t *place; /* [count] the number of each vertex among the vertices of its owner */
 };
+
+/** The index in a halo of the vertex of rank `q` at `place`, which is in the halo. */
+static inline int64_t gr_csr_halo_index(const struct gr_halo *halo, int32_t q, int64_t place)
+{
+    return halo->start[q] +
+           gr_sorted_index_32(halo->place + halo->start[q], halo->start[q + 1] - halo->start[q], place);
+}
 
 /** The part of a graph on one rank, from which plans are created. Rows and columns of `local` are the owned vertices,
  *  or the first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the

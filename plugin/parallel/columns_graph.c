@@ -54,8 +54,8 @@ static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graf
     GR_TRY(gr_parallel_grid_init(r->wish.budget, r->comm, part, r->wish.over->columns, r->n_layers + 2, reach, grid,
                                  error));
     GR_TRY(gr_parallel_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, linked, error));
-    GR_TRY(gr_parallel_grid_gather(r->wish.budget, r->comm, grid, &linked->made.part,
-                                   gr_parallel_columns_have_remote(r), &grid->made, error));
+    GR_TRY(gr_parallel_edge_gather_outside(r->wish.budget, r->comm, grid, &linked->made.part,
+                                           gr_parallel_columns_have_remote(r), &grid->made, error));
     GR_TRY(gr_comm_agree(r->comm, init_slices(r, error), error));
     gr_parallel_charge(r);
     return GRAFT_OK;
@@ -274,8 +274,8 @@ int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const str
     GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
     GR_TRY_DONE(gr_parallel_linked_part_init(r->wish.budget, r->comm, &grid->linked, part, &linked, error));
     GR_TRY_DONE(make_new_blocks(r, &linked.made.part, &made->blocks, error));
-    GR_TRY_DONE(gr_parallel_grid_gather(r->wish.budget, r->comm, grid, &linked.made.part,
-                                        gr_parallel_columns_have_remote(r), &made->group, error));
+    GR_TRY_DONE(gr_parallel_edge_gather_outside(r->wish.budget, r->comm, grid, &linked.made.part,
+                                                gr_parallel_columns_have_remote(r), &made->group, error));
     rc = gr_parallel_plans_values_begin(r, &made->group.part, &made->plans, error);
 done:
     gr_parallel_linked_part_fini(r->wish.budget, &linked);

@@ -1,33 +1,34 @@
-/* The edges of a group as blocks of rows.
+/* The edges of a group as blocks of rows, and its edges from vertices of other groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/edges.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
+#include <stddef.h>
 #include <string.h>
 
-/* Their name in refusals of the memory budget. */
+/* Names of sets in refusals of the memory budget. */
 static const char BLOCKS_NAME[] = "graph (blocks of rows)";
+static const char OUTSIDE_NAME[] = "graph (edges from other groups of ranks)";
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-static int64_t rows_held(const struct gr_edge_set *set, const struct gr_grid *grid)
+/* Rows and entries of the blocks of successive ranks. */
+struct sizes {
+    int64_t rows, entries;
+};
+
+static struct sizes sizes_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t first, int32_t end)
 {
-    int64_t rows = 0;
+    struct sizes sizes = { 0 };
 
-    for (int32_t q = set->first; q < set->first + set->n_held; q++)
-        rows += gr_parallel_grid_rows_of(grid, q, set->levels);
-    return rows;
-}
-
-static int64_t entries_held(const struct gr_edge_set *set, const struct gr_grid *grid)
-{
-    int64_t entries = 0;
-
-    for (int32_t q = set->first; q < set->first + set->n_held; q++)
-        entries += gr_parallel_edge_entries(set, grid, q, set->levels);
-    return entries;
+    for (int32_t q = first; q < end; q++) {
+        sizes.rows += gr_parallel_grid_rows_of(grid, q, set->levels);
+        sizes.entries += gr_parallel_edge_entries(set, grid, q, set->levels);
+    }
+    return sizes;
 }
 
 static int64_t ends_count(const struct gr_grid *grid)
@@ -35,20 +36,16 @@ static int64_t ends_count(const struct gr_grid *grid)
     return (int64_t)grid->n_groups * grid->columns * (grid->n_levels + 1);
 }
 
-static int64_t bytes_of_ranks(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t first, int32_t end)
+static int64_t arrays_bytes(struct sizes sizes, int has_values)
 {
-    int64_t bytes = 0;
-
-    for (int32_t q = first; q < end && set->ends != NULL; q++)
-        bytes += gr_parallel_edge_block_bytes(set, grid, q, set->levels);
-    return bytes;
+    return 4 * (sizes.rows + sizes.entries * (has_values ? 2 : 1));
 }
 
 static int64_t set_bytes(const struct gr_edge_set *set, const struct gr_grid *grid)
 {
     if (set->ends == NULL) return 0;
     return ends_count(grid) * (int64_t)sizeof *set->ends +
-           bytes_of_ranks(set, grid, set->first, set->first + set->n_held);
+           arrays_bytes(sizes_of(set, grid, set->first, set->first + set->n_held), set->values != NULL);
 }
 
 int64_t gr_parallel_edge_sets_bytes(const struct gr_edge_sets *sets, const struct gr_grid *grid)
@@ -83,41 +80,33 @@ void gr_parallel_edge_sets_fini(const graft_context *context, struct gr_edge_set
 }
 
 /* Allocate rows and entries, if they and `more` bytes fit the budget. */
-static int32_t arrays_init(const struct gr_budget *budget, int64_t rows, int64_t entries, int has_values, double more,
+static int32_t arrays_init(const struct gr_budget *budget, struct sizes sizes, int has_values, double more,
                            struct gr_edge_set *set, graft_error *error)
 {
-    const double bytes = 4.0 * ((double)rows + (double)entries * (has_values ? 2 : 1));
-    int32_t      rc = gr_budget_check(budget, bytes + more, BLOCKS_NAME, error);
-
-    GR_TRY_DONE(rc);
-    GR_TRY_DONE(GR_NEW(budget->context, set->count, rows, error));
-    GR_TRY_DONE(GR_NEW(budget->context, set->column, entries, error));
-    if (has_values) rc = GR_NEW(budget->context, set->values, entries, error);
-done:
-    return rc;
+    GR_TRY(gr_budget_check(budget, (double)arrays_bytes(sizes, has_values) + more, set->name, error));
+    GR_TRY(GR_NEW(budget->context, set->count, sizes.rows, error));
+    GR_TRY(GR_NEW(budget->context, set->column, sizes.entries, error));
+    if (has_values) return GR_NEW(budget->context, set->values, sizes.entries, error);
+    return GRAFT_OK;
 }
 
 /* A set without arrays. */
-static int32_t set_init(const graft_context *context, const struct gr_grid *grid, int32_t levels,
+static int32_t set_init(const graft_context *context, const struct gr_grid *grid, int32_t levels, const char *name,
                         struct gr_edge_set *set, graft_error *error)
 {
-    *set = (struct gr_edge_set){ .levels = levels, .first = grid->first + grid->column, .n_held = 1 };
+    *set = (struct gr_edge_set){ .name = name, .levels = levels, .first = grid->first + grid->column, .n_held = 1 };
     return GR_NEW(context, set->ends, ends_count(grid), error);
 }
 
 struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
                                                int32_t prefix)
 {
-    int64_t row = 0, entry = 0;
+    const struct sizes before = sizes_of(set, grid, set->first, rank);
 
     GR_ASSERT(gr_parallel_edge_set_holds(set, rank) && prefix <= set->levels);
-    for (int32_t q = set->first; q < rank; q++) {
-        row += gr_parallel_grid_rows_of(grid, q, set->levels);
-        entry += gr_parallel_edge_entries(set, grid, q, set->levels);
-    }
-    return (struct gr_edge_block){ .count = set->count + row,
-                                   .column = set->column + entry,
-                                   .values = set->values != NULL ? set->values + entry : NULL,
+    return (struct gr_edge_block){ .count = set->count + before.rows,
+                                   .column = set->column + before.entries,
+                                   .values = set->values != NULL ? set->values + before.entries : NULL,
                                    .rows = gr_parallel_grid_rows_of(grid, rank, prefix),
                                    .entries = gr_parallel_edge_entries(set, grid, rank, prefix) };
 }
@@ -139,50 +128,44 @@ static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, stru
     return gr_comm_allgather(comm, mine, (uint64_t)(grid->n_levels + 1) * sizeof *mine, set->ends, error);
 }
 
-/* The rank that has a vertex of the halo; `from` is this owner or an earlier rank. */
-static int32_t halo_owner(const struct gr_part *part, int64_t vertex, int32_t from)
+/* The edges of a block: those inside the group, or from other groups, or both. */
+struct source {
+    const struct gr_part *part;
+    const struct gr_halo *halo; /* of the group, whose vertices are columns after the rows; NULL: only edges inside */
+    int                   inside;
+};
+
+/* The owner of a vertex of another group in the column of this rank, whose vertices are the halo of the group. */
+static int32_t owner_in_column(const struct gr_grid *grid, int32_t rank)
 {
-    while (vertex >= part->halo.start[from + 1]) from++;
-    return from;
+    return rank - rank % grid->columns + grid->column;
 }
 
-/* The column of a vertex of another group, after the rows of this group. */
-static int32_t beyond_column(const struct gr_grid *grid, const struct gr_halo *halo, int32_t rank, int64_t row)
+/* For each vertex of the halo of this rank, its column; -1: no column. */
+static void find_halo_columns(const struct gr_grid *grid, const struct source *from, int32_t *column)
 {
-    const int32_t owner = rank - rank % grid->columns + grid->column;
-    int64_t       begin = halo->start[owner], end = halo->start[owner + 1];
+    const struct gr_halo *own = &from->part->halo;
+    const int64_t         rows = from->inside ? gr_parallel_grid_rows(grid, grid->n_levels) : 0;
 
-    while (begin + 1 < end) {
-        const int64_t middle = begin + (end - begin) / 2;
-
-        if (halo->place[middle] <= row) begin = middle;
-        else end = middle;
-    }
-    GR_ASSERT(halo->place[begin] == row);
-    return (int32_t)(gr_parallel_grid_rows(grid, grid->n_levels) + begin);
-}
-
-/* For each vertex of the halo of this rank, its column in the group; -1: no column. */
-static void find_halo_columns(const struct gr_grid *grid, const struct gr_part *part, const struct gr_halo *halo,
-                              int32_t *column)
-{
     for (int32_t q = 0; q < grid->n_groups * grid->columns; q++) {
-        for (int64_t s = part->halo.start[q]; s < part->halo.start[q + 1]; s++) {
-            const int64_t row = gr_parallel_grid_row(grid, q, part->halo.place[s]);
+        for (int64_t s = own->start[q]; s < own->start[q + 1]; s++) {
+            const int64_t row = gr_parallel_grid_row(grid, q, own->place[s]);
 
-            if (gr_parallel_grid_has(grid, q)) column[s] = (int32_t)row;
-            else column[s] = halo != NULL ? beyond_column(grid, halo, q, row) : -1;
+            column[s] = -1;
+            if (gr_parallel_grid_has(grid, q) && from->inside) column[s] = (int32_t)row;
+            else if (!gr_parallel_grid_has(grid, q) && from->halo != NULL)
+                column[s] = (int32_t)(rows + gr_csr_halo_index(from->halo, owner_in_column(grid, q), row));
         }
     }
 }
 
 /* Entries of the block of this rank. */
-static int64_t count_block_entries(const struct gr_part *part, const int32_t *halo_column)
+static int64_t count_block_entries(const struct source *from, const int32_t *halo_column)
 {
-    int64_t entries = gr_csr_entries(&part->local);
+    int64_t entries = from->inside ? gr_csr_entries(&from->part->local) : 0;
 
-    for (int64_t e = 0; e < gr_csr_entries(&part->remote); e++)
-        entries += halo_column[gr_csr_column(&part->remote, e)] >= 0;
+    for (int64_t e = 0; e < gr_csr_entries(&from->part->remote); e++)
+        entries += halo_column[gr_csr_column(&from->part->remote, e)] >= 0;
     return entries;
 }
 
@@ -192,16 +175,17 @@ static float edge_value(const graft_csr *csr, int64_t entry)
 }
 
 /* The rows of this rank, each with its local entries first. */
-static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, const int32_t *halo_column,
+static void fill_rows(const struct gr_grid *grid, const struct source *from, const int32_t *halo_column,
                       struct gr_edge_set *set)
 {
-    const int32_t rank = grid->first + grid->column;
-    int64_t       at = 0;
+    const struct gr_part *part = from->part;
+    const int32_t         rank = grid->first + grid->column;
+    int64_t               at = 0;
 
     for (int64_t row = 0; row < part->local.n_rows; row++) {
         const int64_t begin = at;
 
-        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++, at++) {
+        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1] && from->inside; e++, at++) {
             set->column[at] = (int32_t)gr_parallel_grid_row(grid, rank, gr_csr_column(&part->local, e));
             if (set->values != NULL) set->values[at] = edge_value(&part->local, e);
         }
@@ -217,22 +201,34 @@ static void fill_rows(const struct gr_grid *grid, const struct gr_part *part, co
     }
 }
 
-static int32_t make_rows(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_part *part,
-                         const struct gr_halo *halo, struct gr_edge_set *set, graft_error *error)
+static int32_t make_rows(const struct gr_budget *budget, const struct gr_grid *grid, const struct source *from,
+                         struct gr_edge_set *set, graft_error *error)
 {
-    const double more = (double)part->halo.count * sizeof(int32_t);
-    int32_t     *halo_column = NULL, rc = set_init(budget->context, grid, grid->n_levels, set, error);
+    const struct gr_part *part = from->part;
+    const double          more = (double)part->halo.count * sizeof(int32_t);
+    struct sizes          sizes = { .rows = part->local.n_rows };
+    int32_t              *halo_column = NULL, rc = GRAFT_OK;
 
-    GR_TRY_DONE(rc);
-    GR_TRY_DONE(gr_budget_check(budget, more, BLOCKS_NAME, error));
+    GR_TRY_DONE(gr_budget_check(budget, more, set->name, error));
     GR_TRY_DONE(GR_NEW(budget->context, halo_column, part->halo.count, error));
-    find_halo_columns(grid, part, halo, halo_column);
-    GR_TRY_DONE(arrays_init(budget, part->local.n_rows, count_block_entries(part, halo_column),
-                            part->local.values != NULL, more, set, error));
-    fill_rows(grid, part, halo_column, set);
+    find_halo_columns(grid, from, halo_column);
+    sizes.entries = count_block_entries(from, halo_column);
+    GR_TRY_DONE(arrays_init(budget, sizes, part->local.values != NULL, more, set, error));
+    fill_rows(grid, from, halo_column, set);
 done:
     gr_free(budget->context, halo_column);
     return rc;
+}
+
+/* The block of this rank, and the numbers of entries of all ranks. Collective. */
+static int32_t make_block(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                          const struct source *from, const char *name, struct gr_edge_set *set, graft_error *error)
+{
+    int32_t rc = set_init(budget->context, grid, grid->n_levels, name, set, error);
+
+    if (rc == GRAFT_OK) rc = make_rows(budget, grid, from, set, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    return share_ends(comm, grid, set, error);
 }
 
 /* -- the block of this rank of the transpose ---------------------------------------------------------------------- */
@@ -240,163 +236,116 @@ done:
 /* An entry for the owner of its column. */
 struct turned_edge {
     int32_t row, column; /* of the receiver, and in the group */
+    float   value;       /* sent if the graph has values */
 };
 
-struct turned_edges {
-    int64_t            *start[2]; /* [n_ranks + 1] of the entries to and from each rank */
-    int64_t            *cursor;   /* [n_ranks] */
-    struct turned_edge *edge[2];
-    float              *value[2]; /* NULL: there are none */
+struct turning {
+    const struct gr_grid *grid;
+    const struct gr_part *part;
 };
 
-static double turned_bytes(const struct turned_edges *t, int side, int32_t n_ranks, int has_values)
+static void pack_turned(struct gr_route *route, int32_t to, int64_t row, int32_t column, const graft_csr *csr,
+                        int64_t entry)
 {
-    return (double)t->start[side][n_ranks] * (double)(sizeof **t->edge + (has_values ? sizeof **t->value : 0));
+    struct turned_edge *edge = gr_comm_route_item(route, to);
+
+    if (edge == NULL) return;
+    edge->row = (int32_t)row;
+    edge->column = column;
+    if (csr->values != NULL) edge->value = edge_value(csr, entry);
 }
 
-static void turned_edges_fini(const graft_context *context, struct turned_edges *t)
+/* The entries for each rank of the group, row by row. */
+static void turn_rows(void *arg, struct gr_route *route)
 {
-    for (int i = 0; i < 2; i++) {
-        gr_free(context, t->start[i]);
-        gr_free(context, t->edge[i]);
-        gr_free(context, t->value[i]);
-    }
-    gr_free(context, t->cursor);
-}
-
-static void put_turned(struct turned_edges *t, int64_t at, int32_t row, int32_t column, float value)
-{
-    t->edge[0][at] = (struct turned_edge){ row, column };
-    if (t->value[0] != NULL) t->value[0][at] = value;
-}
-
-/* Count the entries to each rank of the group, and with `writes` write them, row by row. */
-static void turn_rows(const struct gr_grid *grid, const struct gr_part *part, struct turned_edges *t, int writes)
-{
-    const int32_t rank = grid->first + grid->column;
+    const struct turning *turning = arg;
+    const struct gr_part *part = turning->part;
+    const struct gr_grid *grid = turning->grid;
+    const int32_t         rank = grid->first + grid->column;
 
     for (int64_t row = 0; row < part->local.n_rows; row++) {
         const int32_t column = (int32_t)gr_parallel_grid_row(grid, rank, row);
 
-        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++) {
-            const int64_t at = t->cursor[rank]++;
-
-            if (writes) put_turned(t, at, (int32_t)gr_csr_column(&part->local, e), column, edge_value(&part->local, e));
-        }
+        for (int64_t e = part->local.row_ptr[row]; e < part->local.row_ptr[row + 1]; e++)
+            pack_turned(route, rank, gr_csr_column(&part->local, e), column, &part->local, e);
         for (int64_t e = part->remote.row_ptr[row]; e < part->remote.row_ptr[row + 1]; e++) {
             const int64_t vertex = gr_csr_column(&part->remote, e);
-            const int32_t owner = halo_owner(part, vertex, 0);
-            int64_t       at;
+            const int32_t owner = (int32_t)gr_sorted_last(part->halo.start, route->comm->n_ranks, vertex);
 
-            if (!gr_parallel_grid_has(grid, owner)) continue;
-            at = t->cursor[owner]++;
-            if (writes) put_turned(t, at, part->halo.place[vertex], column, edge_value(&part->remote, e));
+            if (gr_parallel_grid_has(grid, owner))
+                pack_turned(route, owner, part->halo.place[vertex], column, &part->remote, e);
         }
     }
-}
-
-/* The entries to and from each rank. */
-static int32_t share_turned(struct gr_comm *comm, struct turned_edges *t, int64_t *counts, graft_error *error)
-{
-    const int64_t n = comm->n_ranks;
-
-    GR_TRY(gr_comm_alltoall(comm, t->cursor, sizeof *t->cursor, counts, error));
-    for (int64_t q = 0; q < n; q++) {
-        t->start[0][q + 1] = t->start[0][q] + t->cursor[q];
-        t->start[1][q + 1] = t->start[1][q] + counts[q];
-    }
-    memcpy(t->cursor, t->start[0], (uint64_t)n * sizeof *t->cursor);
-    return GRAFT_OK;
 }
 
 /* Entries of a row must be in the order of their columns. Entries from one rank are in this order, so the levels of all
- * ranks are read one after the other. With `ends`, the place of each row, write; else count. */
-static void place_turned(const struct gr_grid *grid, int32_t n_ranks, struct turned_edges *t, int64_t *ends,
+ * ranks are read one after the other; `next` are the next entries of the ranks. With `ends`, the place of each row,
+ * write; else count. */
+static void place_turned(const struct gr_grid *grid, const struct gr_route *route, int64_t *next, int64_t *ends,
                          struct gr_edge_set *set)
 {
-    memcpy(t->cursor, t->start[1], (uint64_t)n_ranks * sizeof *t->cursor);
+    memcpy(next, route->in, (uint64_t)route->comm->n_ranks * sizeof *next);
     for (int32_t level = 0; level < grid->n_levels; level++) {
         for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
             const int64_t end = grid->place[(int64_t)q * grid->n_levels + level] +
                                 gr_parallel_grid_rows_of(grid, q, level + 1) - gr_parallel_grid_rows_of(grid, q, level);
 
-            for (; t->cursor[q] < t->start[1][q + 1] && t->edge[1][t->cursor[q]].column < end; t->cursor[q]++) {
-                const struct turned_edge *edge = &t->edge[1][t->cursor[q]];
+            for (; next[q] < route->in[q + 1]; next[q]++) {
+                const struct turned_edge *edge =
+                    (const void *)((const char *)route->received + next[q] * route->item_bytes);
 
+                if (edge->column >= end) break;
                 if (ends == NULL) {
                     set->count[edge->row]++;
                     continue;
                 }
                 set->column[ends[edge->row]] = edge->column;
-                if (set->values != NULL) set->values[ends[edge->row]] = t->value[1][t->cursor[q]];
+                if (set->values != NULL) set->values[ends[edge->row]] = edge->value;
                 ends[edge->row]++;
             }
         }
     }
 }
 
-static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid *grid, int32_t n_ranks, int has_values,
-                           struct turned_edges *t, struct gr_edge_set *set, graft_error *error)
+static int32_t fill_turned(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_route *route,
+                           int has_values, struct gr_edge_set *set, graft_error *error)
 {
-    const int64_t rows = gr_parallel_grid_rows_of(grid, grid->first + grid->column, grid->n_levels);
-    int64_t      *ends = NULL, at = 0;
-    int32_t       rc = GRAFT_OK;
+    const struct sizes sizes = { gr_parallel_grid_rows_of(grid, route->comm->rank, grid->n_levels),
+                                 gr_comm_route_n_in(route) };
+    const double       more =
+        (double)(sizes.entries * route->item_bytes) + (double)(sizes.rows + route->comm->n_ranks) * sizeof(int64_t);
+    int64_t *ends = NULL, at = 0;
+    int32_t  rc = GRAFT_OK;
 
-    gr_free(budget->context, t->edge[0]);
-    gr_free(budget->context, t->value[0]);
-    t->edge[0] = NULL;
-    t->value[0] = NULL;
-    GR_TRY_DONE(arrays_init(budget, rows, t->start[1][n_ranks], has_values,
-                            turned_bytes(t, 1, n_ranks, has_values) + (double)rows * sizeof *ends, set, error));
-    GR_TRY_DONE(GR_NEW(budget->context, ends, rows, error));
-    if (rows > 0) memset(set->count, 0, (uint64_t)rows * sizeof *set->count);
-    place_turned(grid, n_ranks, t, NULL, set);
-    for (int64_t row = 0; row < rows; at += set->count[row++]) ends[row] = at;
-    place_turned(grid, n_ranks, t, ends, set);
+    GR_TRY_DONE(arrays_init(budget, sizes, has_values, more, set, error));
+    GR_TRY_DONE(GR_NEW(budget->context, ends, sizes.rows + route->comm->n_ranks, error));
+    place_turned(grid, route, ends + sizes.rows, NULL, set);
+    for (int64_t row = 0; row < sizes.rows; at += set->count[row++]) ends[row] = at;
+    place_turned(grid, route, ends + sizes.rows, ends, set);
 done:
     gr_free(budget->context, ends);
     return rc;
-}
-
-static int32_t turned_edges_init(const graft_context *context, int32_t n_ranks, int64_t **counts,
-                                 struct turned_edges *t, graft_error *error)
-{
-    for (int i = 0; i < 2; i++) GR_TRY(GR_NEW(context, t->start[i], n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, t->cursor, n_ranks, error));
-    return GR_NEW(context, *counts, n_ranks, error);
 }
 
 /* Collective. */
 static int32_t make_turned(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                            const struct gr_part *part, struct gr_edge_set *set, graft_error *error)
 {
-    const graft_context *context = budget->context;
-    const int            has_values = part->local.values != NULL;
-    const int32_t        n = comm->n_ranks;
-    struct turned_edges  t = { 0 };
-    int64_t             *counts = NULL;
-    int32_t              rc = set_init(context, grid, grid->n_levels, set, error);
+    const int       has_values = part->local.values != NULL;
+    const int64_t   bytes = has_values ? sizeof(struct turned_edge) : offsetof(struct turned_edge, value);
+    struct turning  turning = { grid, part };
+    struct gr_route route;
+    int32_t         rc = gr_comm_route_init(&route, comm, error);
 
-    if (rc == GRAFT_OK) rc = turned_edges_init(context, n, &counts, &t, error);
+    if (rc == GRAFT_OK) rc = set_init(budget->context, grid, grid->n_levels, BLOCKS_NAME, set, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    turn_rows(grid, part, &t, 0);
-    GR_TRY_DONE(share_turned(comm, &t, counts, error));
-    rc = gr_budget_check(budget, turned_bytes(&t, 0, n, has_values) + turned_bytes(&t, 1, n, has_values), BLOCKS_NAME,
-                         error);
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++) {
-        rc = GR_NEW(context, t.edge[i], t.start[i][n], error);
-        if (rc == GRAFT_OK && has_values) rc = GR_NEW(context, t.value[i], t.start[i][n], error);
-    }
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    turn_rows(grid, part, &t, 1);
-    GR_TRY_DONE(gr_comm_alltoallv(comm, t.edge[0], t.start[0], t.edge[1], t.start[1], sizeof **t.edge, error));
-    if (has_values)
-        GR_TRY_DONE(gr_comm_alltoallv(comm, t.value[0], t.start[0], t.value[1], t.start[1], sizeof **t.value, error));
-    rc = fill_turned(budget, grid, n, has_values, &t, set, error);
-    rc = gr_comm_agree(comm, rc, error);
+    GR_TRY_DONE(gr_comm_route_count(&route, turn_rows, &turning, error));
+    rc = gr_budget_check(budget, (double)((gr_comm_route_n_out(&route) + gr_comm_route_n_in(&route)) * bytes),
+                         BLOCKS_NAME, error);
+    GR_TRY_DONE(gr_comm_route_deliver(&route, rc, turn_rows, &turning, bytes, error));
+    rc = gr_comm_agree(comm, fill_turned(budget, grid, &route, has_values, set, error), error);
 done:
-    turned_edges_fini(context, &t);
-    gr_free(context, counts);
+    gr_comm_route_fini(&route);
     return rc;
 }
 
@@ -404,11 +353,10 @@ int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_com
                                    const struct gr_part *part, const struct gr_halo *halo, int transposed,
                                    struct gr_edge_sets *sets, graft_error *error)
 {
-    int32_t rc = make_rows(budget, grid, part, halo, &sets->whole[GR_FORWARD], error);
+    const struct source from = { part, halo, .inside = 1 };
 
     GR_ASSERT(part->local.values == NULL || part->local.value_type == GRAFT_F32);
-    GR_TRY(gr_comm_agree(comm, rc, error));
-    GR_TRY(share_ends(comm, grid, &sets->whole[GR_FORWARD], error));
+    GR_TRY(make_block(budget, comm, grid, &from, BLOCKS_NAME, &sets->whole[GR_FORWARD], error));
     if (!transposed) return GRAFT_OK;
     GR_TRY(make_turned(budget, comm, grid, part, &sets->whole[GR_BACKWARD], error));
     return share_ends(comm, grid, &sets->whole[GR_BACKWARD], error);
@@ -416,41 +364,165 @@ int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_com
 
 /* -- the blocks of the group -------------------------------------------------------------------------------------- */
 
-static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                          int64_t *counts, struct gr_edge_set *set, graft_error *error)
+/* Replace the block of this rank by the blocks of its group. `more` bytes are allocated besides. */
+static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid, double more,
+                          struct gr_edge_set *set, graft_error *error)
 {
     const int32_t      n = comm->n_ranks, first = grid->first, end = first + grid->columns;
-    struct gr_edge_set all = { .levels = set->levels, .first = first, .n_held = grid->columns, .ends = set->ends };
-    int32_t            rc =
-        arrays_init(budget, rows_held(&all, grid), entries_held(&all, grid), set->values != NULL, 0, &all, error);
+    struct gr_edge_set all = *set;
+    int64_t           *counts = NULL; /* [2][n] rows and entries */
+    int32_t            rc = GR_NEW(budget->context, counts, 2 * (int64_t)n, error);
 
+    all.first = first;
+    all.n_held = grid->columns;
+    all.count = all.column = NULL;
+    all.values = NULL;
+    if (rc == GRAFT_OK)
+        rc = arrays_init(budget, sizes_of(set, grid, first, end), set->values != NULL, more, &all, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    for (int32_t q = 0; q < n; q++) counts[q] = gr_parallel_grid_rows_of(grid, q, set->levels);
+    for (int32_t q = 0; q < n; q++) {
+        counts[q] = gr_parallel_grid_rows_of(grid, q, set->levels);
+        counts[n + q] = gr_parallel_edge_entries(set, grid, q, set->levels);
+    }
     GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->count, counts, sizeof *set->count, all.count, error));
-    for (int32_t q = 0; q < n; q++) counts[q] = gr_parallel_edge_entries(set, grid, q, set->levels);
-    GR_TRY_DONE(gr_comm_gather_among(comm, first, end, set->column, counts, sizeof *set->column, all.column, error));
+    GR_TRY_DONE(
+        gr_comm_gather_among(comm, first, end, set->column, counts + n, sizeof *set->column, all.column, error));
     if (set->values != NULL)
         GR_TRY_DONE(
-            gr_comm_gather_among(comm, first, end, set->values, counts, sizeof *set->values, all.values, error));
+            gr_comm_gather_among(comm, first, end, set->values, counts + n, sizeof *set->values, all.values, error));
     arrays_fini(budget->context, set);
     *set = all;
-    return GRAFT_OK;
 done:
-    arrays_fini(budget->context, &all);
+    if (rc < 0) arrays_fini(budget->context, &all);
+    gr_free(budget->context, counts);
     return rc;
 }
 
 int32_t gr_parallel_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                                      struct gr_edge_sets *sets, graft_error *error)
 {
-    int64_t *counts = NULL;
-    int32_t  rc = gr_comm_agree(comm, GR_NEW(budget->context, counts, comm->n_ranks, error), error);
+    for (int d = 0; d < GR_DIRECTIONS; d++)
+        if (sets->whole[d].ends != NULL) GR_TRY(gather_set(budget, comm, grid, 0, &sets->whole[d], error));
+    for (int32_t l = 0; l < GR_LAYERS_MAX; l++)
+        if (sets->back[l].ends != NULL) GR_TRY(gather_set(budget, comm, grid, 0, &sets->back[l], error));
+    return GRAFT_OK;
+}
 
-    for (int d = 0; d < GR_DIRECTIONS && rc == GRAFT_OK; d++)
-        if (sets->whole[d].ends != NULL) rc = gather_set(budget, comm, grid, counts, &sets->whole[d], error);
-    for (int32_t l = 0; l < GR_LAYERS_MAX && rc == GRAFT_OK; l++)
-        if (sets->back[l].ends != NULL) rc = gather_set(budget, comm, grid, counts, &sets->back[l], error);
-    gr_free(budget->context, counts);
+/* -- edges from other groups -------------------------------------------------------------------------------------- */
+
+/* The vertices of other groups in the halo of this rank: the first rank of the group, then the row in it. \return Their
+ * number. */
+static int64_t list_outside(const struct gr_grid *grid, const struct gr_halo *halo, int64_t *keys)
+{
+    int64_t n = 0;
+
+    for (int32_t q = 0; q < grid->n_groups * grid->columns; q++)
+        for (int64_t s = halo->start[q]; s < halo->start[q + 1] && !gr_parallel_grid_has(grid, q); s++)
+            keys[n++] = (int64_t)(q - q % grid->columns) << 32 | gr_parallel_grid_row(grid, q, halo->place[s]);
+    return n;
+}
+
+/* The halo of the group from the keys of its ranks. */
+static int32_t number_outside(const graft_context *context, const struct gr_grid *grid, int64_t *keys, int64_t count,
+                              struct gr_made_part *made, graft_error *error)
+{
+    const int32_t n_ranks = grid->n_groups * grid->columns;
+    const int64_t rows = gr_parallel_grid_rows(grid, grid->n_levels);
+
+    GR_TRY(gr_sort_unique(context, keys, (int64_t)n_ranks << 32, &count, error));
+    if (rows + count > INT32_MAX)
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
+                       "%d ranks share %lld vertices and a halo of %lld, expected %d at most together", grid->columns,
+                       (long long)rows, (long long)count, INT32_MAX);
+    for (int64_t i = 0; i < count; i++) keys[i] += (int64_t)grid->column << 32; /* the rank from which they come */
+    return gr_graph_made_part_key_halo(context, made, n_ranks, keys, count, error);
+}
+
+/* The vertices of other groups from which this group gathers. Collective. */
+static int32_t make_outside_halo(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
+                                 const struct gr_halo *halo, struct gr_made_part *made, graft_error *error)
+{
+    const graft_context *context = budget->context;
+    int64_t             *counts = NULL, *mine = NULL, *all = NULL, n = 0, total = 0;
+    int32_t              rc = gr_budget_check(budget, 8 * (double)halo->count, OUTSIDE_NAME, error);
+
+    if (rc == GRAFT_OK) rc = GR_NEW(context, counts, comm->n_ranks, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, mine, halo->count, error);
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    n = list_outside(grid, halo, mine);
+    GR_TRY_DONE(gr_comm_allgather(comm, &n, sizeof n, counts, error));
+    for (int32_t q = grid->first; q < grid->first + grid->columns; q++) total += counts[q];
+    /* Sorting takes a copy of the keys. */
+    rc = gr_budget_check(budget, 8 * (double)(halo->count + 2 * total), OUTSIDE_NAME, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, all, total, error);
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    rc = gr_comm_gather_among(comm, grid->first, grid->first + grid->columns, mine, counts, sizeof *mine, all, error);
+    GR_TRY_DONE(rc);
+    rc = gr_comm_agree(comm, number_outside(context, grid, all, total, made, error), error);
+done:
+    gr_free(context, counts);
+    gr_free(context, mine);
+    gr_free(context, all);
+    return rc;
+}
+
+/* From the blocks of the group to its rows in the order of the levels. */
+static void fill_group(const struct gr_grid *grid, const struct gr_edge_set *set, struct gr_csr *csr)
+{
+    int32_t *column = csr->col_idx;
+    float   *values = csr->values;
+    int64_t  to = 0, row = 0;
+
+    for (int32_t level = 0; level < grid->n_levels; level++) {
+        for (int32_t q = grid->first; q < grid->first + grid->columns; q++) {
+            const struct gr_edge_block block = gr_parallel_edge_block_of(set, grid, q, level + 1);
+            const int64_t              begin = gr_parallel_edge_entries(set, grid, q, level);
+            const uint64_t             n = (uint64_t)(block.entries - begin);
+
+            memcpy(column + to, block.column + begin, n * sizeof *column);
+            if (values != NULL) memcpy(values + to, block.values + begin, n * sizeof *values);
+            for (int64_t i = gr_parallel_grid_rows_of(grid, q, level); i < block.rows; i++) {
+                to += block.count[i];
+                csr->row_ptr[++row] = to;
+            }
+        }
+    }
+}
+
+/* The matrices of the group, from its blocks; NULL: without rows. */
+static int32_t make_group(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_part *part,
+                          const struct gr_edge_set *set, struct gr_made_part *made, graft_error *error)
+{
+    const int64_t rows = set != NULL ? gr_parallel_grid_rows(grid, grid->n_levels) : 0;
+    const int64_t entries = set != NULL ? sizes_of(set, grid, set->first, set->first + set->n_held).entries : 0;
+    const double  bytes = (double)gr_csr_copy_bytes(&part->remote, rows, entries);
+
+    if (set != NULL) GR_TRY(gr_budget_check(budget, (double)set_bytes(set, grid) + bytes, OUTSIDE_NAME, error));
+    GR_TRY(gr_csr_init(budget->context, &made->local, &part->local, rows, rows, 0, error));
+    GR_TRY(gr_csr_init(budget->context, &made->remote, &part->remote, rows, made->part.halo.count, entries, error));
+    if (set != NULL) fill_group(grid, set, &made->remote);
+    made->part.local = made->local.view;
+    made->part.remote = made->remote.view;
+    return GRAFT_OK;
+}
+
+int32_t gr_parallel_edge_gather_outside(const struct gr_budget *budget, struct gr_comm *comm,
+                                        const struct gr_grid *grid, const struct gr_part *part, int has_rows,
+                                        struct gr_made_part *made, graft_error *error)
+{
+    const struct source from = { part, &made->part.halo, .inside = 0 };
+    struct gr_edge_set  set = { 0 };
+    int32_t             rc = GRAFT_OK;
+
+    GR_TRY_DONE(make_outside_halo(budget, comm, grid, &part->halo, made, error));
+    if (has_rows) {
+        GR_TRY_DONE(make_block(budget, comm, grid, &from, OUTSIDE_NAME, &set, error));
+        GR_TRY_DONE(gather_set(budget, comm, grid, (double)set_bytes(&set, grid), &set, error));
+    }
+    rc = gr_comm_agree(comm, make_group(budget, grid, part, has_rows ? &set : NULL, made, error), error);
+    GR_ASSERT(rc < 0 || gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
+done:
+    set_fini(budget->context, &set);
     return rc;
 }
 
@@ -485,15 +557,14 @@ int32_t gr_parallel_edge_sets_mask(const struct gr_budget *budget, struct gr_com
     const struct gr_edge_set *whole = &sets->whole[GR_BACKWARD];
     struct gr_edge_set       *set = &sets->back[layer];
     const int64_t             n_cols = gr_parallel_grid_rows(grid, prefix);
+    struct sizes              sizes = { gr_parallel_grid_rows_of(grid, whole->first, prefix + 1), 0 };
     int32_t                   rc = GRAFT_OK;
 
     if (whole->ends == NULL) return GRAFT_OK;
-    rc = set_init(budget->context, grid, prefix + 1, set, error);
-
     GR_ASSERT(whole->n_held == 1);
-    if (rc == GRAFT_OK)
-        rc = arrays_init(budget, rows_held(set, grid), cut_columns(grid, whole, prefix + 1, n_cols, NULL),
-                         whole->values != NULL, 0, set, error);
+    sizes.entries = cut_columns(grid, whole, prefix + 1, n_cols, NULL);
+    rc = set_init(budget->context, grid, prefix + 1, BLOCKS_NAME, set, error);
+    if (rc == GRAFT_OK) rc = arrays_init(budget, sizes, whole->values != NULL, 0, set, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     cut_columns(grid, whole, prefix + 1, n_cols, set);
     return share_ends(comm, grid, set, error);

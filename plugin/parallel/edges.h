@@ -18,11 +18,12 @@ struct gr_edge_block {
 
 /** The blocks of one matrix. The first levels of the rows of a block are a block too. */
 struct gr_edge_set {
-    int32_t  levels;        /* of its rows */
-    int32_t  first, n_held; /* the ranks whose blocks this rank stores */
-    int64_t *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank of any group */
-    int32_t *count, *column;
-    float   *values;
+    const char *name;          /* in refusals of the memory budget */
+    int32_t     levels;        /* of its rows */
+    int32_t     first, n_held; /* the ranks whose blocks this rank stores */
+    int64_t    *ends;          /* [n_ranks x (n_levels + 1)] entries in the first levels of a rank of any group */
+    int32_t    *count, *column;
+    float      *values;
 };
 
 /** The matrices of all sums. Empty if zeroed. */
@@ -40,6 +41,13 @@ int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_com
 /** Hold the blocks of the group, after mask(). Collective. \return as above. */
 int32_t gr_parallel_edge_sets_gather(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                                      struct gr_edge_sets *sets, graft_error *error);
+/** The edges from other groups, from the part of the linked rows of each rank, in the order of the levels; the local
+ *  matrix is empty. For extrema, or with one group, there are no rows, only the halo. Collective.
+ *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
+ *  ERR_PEER. */
+int32_t gr_parallel_edge_gather_outside(const struct gr_budget *budget, struct gr_comm *comm,
+                                        const struct gr_grid *grid, const struct gr_part *part, int has_rows,
+                                        struct gr_made_part *made, graft_error *error);
 /** The own block of the transpose of the rows in the first `prefix` levels, for a layer, if there is a transpose.
  *  Collective. \return as above. */
 int32_t gr_parallel_edge_sets_mask(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,

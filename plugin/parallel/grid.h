@@ -5,8 +5,7 @@
  *
  * A group has only the linked rows of its ranks (linked.h); here, rows of a rank are linked rows.
  *
- * grid.c   the vertices of a group, and edges from outside     transpose.c  from rows to slices of columns, and back
- * edges.c  the edges inside a group
+ * grid.c   the vertices of a group     edges.c  its edges     transpose.c  from rows to slices of columns, and back
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -37,14 +36,6 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
 void    gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
 int64_t gr_parallel_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
-
-/** The edges from other groups, from the part of the linked rows of each rank, in the order of the levels; the local
- *  matrix is empty. For extrema, or with one group, there are no rows, only the halo. Collective.
- *  \return OK; ERR_NOMEM, ERR_UNSUPPORTED (rows and halo are more than INT32_MAX vertices): the same on all ranks;
- *  ERR_PEER. */
-int32_t gr_parallel_grid_gather(struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
-                                const struct gr_part *part, int has_rows, struct gr_made_part *made,
-                                graft_error *error);
 
 /** The row in its group of row `row` of a rank. */
 int64_t gr_parallel_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);

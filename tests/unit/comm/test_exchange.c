@@ -169,6 +169,41 @@ static int32_t check_route(struct rank *r)
     return rc;
 }
 
+/* An item for each rank: its receiver. */
+static void pack_receivers(void *arg, struct gr_route *route)
+{
+    (void)arg;
+    for (int32_t p = 0; p < route->comm->n_ranks; p++) {
+        int32_t *item = gr_comm_route_item(route, p);
+
+        if (item != NULL) *item = p;
+    }
+}
+
+/* Items that do not fit the memory of one rank are sent by none, and the next exchange works. */
+static int32_t check_refused_route(struct rank *r)
+{
+    struct gr_route route = { 0 };
+    graft_error     refused = GRAFT_INIT(graft_error);
+    int32_t         rc = gr_comm_route_init(&route, r->comm, &r->error);
+
+    if (rc == GRAFT_OK) rc = gr_comm_route_count(&route, pack_receivers, NULL, &r->error);
+    if (rc == GRAFT_OK) {
+        const int32_t here = r->rank == 0 ? gr_fail(&refused, GRAFT_ERR_NOMEM, "rank 0 has no memory") : GRAFT_OK;
+
+        if (gr_comm_route_deliver(&route, here, pack_receivers, NULL, 4, &refused) != GRAFT_ERR_NOMEM ||
+            strstr(refused.message, "rank 0 has no memory") == NULL)
+            rank_blame(r, "route: a refusal became '%s'", refused.message);
+        gr_comm_route_fini(&route);
+        rc = gr_comm_route_init(&route, r->comm, &r->error);
+    }
+    if (rc == GRAFT_OK) rc = gr_comm_route_exchange(&route, pack_receivers, NULL, 4, &r->error);
+    for (int32_t p = 0; p < r->n_ranks && rc == GRAFT_OK; p++)
+        if (((int32_t *)route.received)[p] != r->rank) rank_blame(r, "route: the item of rank %d", p);
+    gr_comm_route_fini(&route);
+    return rc;
+}
+
 static int32_t check_extrema(struct rank *r)
 {
     int64_t low[COUNTS], high[COUNTS];
@@ -257,6 +292,7 @@ static int32_t everything(struct rank *r)
     TRY(check_gathers(r));
     TRY(check_alltoallv(r));
     TRY(check_route(r));
+    TRY(check_refused_route(r));
     TRY(check_extrema(r));
     TRY(check_agreement(r));
     TRY(check_comparison(r));

@@ -196,6 +196,25 @@ static void test_invalid_links(void)
     ok(!gr_halo_links_are_valid(&links, 3, 1), "send lists whose starts decrease are invalid");
 }
 
+/* The halo of the vertices 5 of rank 0, and 2 and 7 of rank 2, from their keys. */
+static void test_keys(const graft_context *context)
+{
+    const int64_t       keys[] = { 5, INT64_C(2) << 32 | 2, INT64_C(2) << 32 | 7 };
+    struct gr_made_part made = { 0 };
+    struct small        s;
+    graft_error         error = GRAFT_INIT(graft_error);
+
+    small_init(&s);
+    ok(gr_graph_made_part_key_halo(context, &made, 3, keys, 3, &error) == GRAFT_OK && made.part.halo.count == 3 &&
+           memcmp(made.part.halo.start, s.start, sizeof s.start) == 0 &&
+           memcmp(made.part.halo.place, s.place, sizeof s.place) == 0,
+       "a halo is made from keys");
+    for (int64_t i = 0; i < 3; i++)
+        ok(gr_csr_halo_index(&s.part.halo, (int32_t)(keys[i] >> 32), s.place[i]) == i, "vertex %d is found in it",
+           (int)i);
+    gr_graph_made_part_fini(context, &made);
+}
+
 #define expect_invalid_csr(change, name)                                                                               \
     do {                                                                                                               \
         int64_t   row_ptr[] = { 0, 2, 2, 3 };                                                                          \
@@ -290,6 +309,7 @@ int main(void)
     }
     if (graft_open(GRAFT_ABI_VERSION, GRAFT_ABI_VERSION, NULL, &api, &error) < 0) return 2;
     test_made(api->context, &graph.csr);
+    test_keys(api->context);
     api->close(api->context);
     sample_csr_fini(&graph);
     test_invalid();
