@@ -19,6 +19,7 @@ enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
 /* The structure of the graph: copies of the slice, because messages may outlive a call that fails, and the whole graph
  * on rank 0. */
 struct structure {
+    struct gr_pool pool;
     struct gr_root root;
     int64_t       *end, *ends;           /* the ends of rows; on rank 0 [n_vertices + 1] row pointers */
     int32_t       *column, *columns;     /* of the edges */
@@ -35,15 +36,15 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
     GR_ASSERT(g->comm->n_ranks > 1);
     *s = (struct structure){ .block = PROBE_BYTES / (g->comm->n_ranks - 1) + 1 };
     GR_TRY(gr_graph_root_init(g, &s->root, error));
-    GR_TRY(GR_NEW(g->context, s->end, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->ends, gr_comm_route_n_in(&s->root.rows) + 1, error));
-    GR_TRY(GR_NEW(g->context, s->column, entries, error));
-    GR_TRY(GR_NEW(g->context, s->columns, gr_comm_route_n_in(&s->root.edges), error));
-    GR_TRY(GR_NEW(g->context, s->train_mask, g->n_slice, error));
-    GR_TRY(GR_NEW(g->context, s->trains, gr_comm_route_n_in(&s->root.rows), error));
-    GR_TRY(GR_NEW(g->context, s->owner, gr_comm_route_n_in(&s->root.rows), error));
-    GR_TRY(GR_NEW(g->context, s->probe_out, g->comm->n_ranks * s->block, error));
-    GR_TRY(GR_NEW(g->context, s->probe_in, g->comm->n_ranks * s->block, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->end, g->n_slice, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->ends, gr_comm_route_n_in(&s->root.rows) + 1, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->column, entries, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->columns, gr_comm_route_n_in(&s->root.edges), error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->train_mask, g->n_slice, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->trains, gr_comm_route_n_in(&s->root.rows), error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->owner, gr_comm_route_n_in(&s->root.rows), error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->probe_out, g->comm->n_ranks * s->block, error));
+    GR_TRY(GR_POOL_NEW(g->context, &s->pool, s->probe_in, g->comm->n_ranks * s->block, error));
     for (int64_t i = 0; i < g->n_slice; i++) {
         s->end[i] = slice->rows->row_ptr[i + 1];
         s->train_mask[i] = slice->train_mask != NULL && slice->train_mask[i] != 0;
@@ -54,10 +55,7 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
 
 static void structure_fini(const graft_graph *g, struct structure *s)
 {
-    void *const blocks[] = { s->end,    s->ends,  s->column,    s->columns, s->train_mask,
-                             s->trains, s->owner, s->probe_out, s->probe_in };
-
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(g->context, blocks[i]);
+    gr_pool_fini(g->context, &s->pool);
     gr_graph_root_fini(&s->root);
 }
 

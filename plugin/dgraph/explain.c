@@ -12,51 +12,43 @@ static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
     return total > 0 ? (double)number * n_ranks / (double)total : 1;
 }
 
-static graft_graph_info info_of_all(const graft_graph *g, const struct gr_share *share)
-{
-    graft_graph_info all = { .size = sizeof all, .rank = -1, .n_vertices = g->n_vertices };
-    int64_t          most_owned = 0, most_edges = 0;
-
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
-        const struct gr_share *s = &share[p];
-
-        all.n_slice += s->n_slice;
-        all.n_owned += s->n_owned;
-        all.n_edges += s->n_edges;
-        all.n_cut += s->n_cut;
-        all.n_halo += s->n_halo;
-        if (s->n_owned > most_owned) most_owned = s->n_owned;
-        if (s->n_edges > most_edges) most_edges = s->n_edges;
-    }
-    all.vertex_imbalance = imbalance(most_owned, all.n_owned, g->comm->n_ranks);
-    all.edge_imbalance = imbalance(most_edges, all.n_edges, g->comm->n_ranks);
-    return all;
-}
-
 int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error)
 {
-    const graft_graph_info all = info_of_all(g, share);
-    const struct gr_share *s;
+    const int32_t   n_ranks = g->comm->n_ranks;
+    struct gr_share all = { 0 }, most = { 0 };
 
-    if (rank < -1 || rank >= g->comm->n_ranks)
-        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, g->comm->n_ranks - 1);
-    *info = all;
-    if (rank < 0) return GRAFT_OK;
-    s = &share[rank];
-    info->rank = rank;
-    info->n_slice = s->n_slice;
-    info->n_owned = s->n_owned;
-    info->n_edges = s->n_edges;
-    info->n_cut = s->n_cut;
-    info->n_halo = s->n_halo;
-    info->vertex_imbalance = imbalance(s->n_owned, all.n_owned, g->comm->n_ranks);
-    info->edge_imbalance = imbalance(s->n_edges, all.n_edges, g->comm->n_ranks);
+    if (rank < -1 || rank >= n_ranks)
+        return gr_fail(error, GRAFT_ERR_ARG, "rank is %d, expected -1 (all) to %d", rank, n_ranks - 1);
+    *info = (graft_graph_info){ .size = sizeof *info, .rank = rank, .n_vertices = g->n_vertices };
+    for (int32_t p = 0; p < n_ranks; p++) {
+        const struct gr_share *s = &share[p];
+
+        all.n_owned += s->n_owned;
+        all.n_edges += s->n_edges;
+        if (rank >= 0 && rank != p) continue;
+        info->n_slice += s->n_slice;
+        info->n_owned += s->n_owned;
+        info->n_edges += s->n_edges;
+        info->n_cut += s->n_cut;
+        info->n_halo += s->n_halo;
+        if (s->n_owned > most.n_owned) most.n_owned = s->n_owned;
+        if (s->n_edges > most.n_edges) most.n_edges = s->n_edges;
+    }
+    info->vertex_imbalance = imbalance(most.n_owned, all.n_owned, n_ranks);
+    info->edge_imbalance = imbalance(most.n_edges, all.n_edges, n_ranks);
     return GRAFT_OK;
 }
 
-static void add_line(struct gr_text *text, const char *name, const graft_graph_info *i)
+/* The line of a rank, or with -1 of all. */
+static void add_line(const graft_graph *g, const struct gr_share *share, int32_t rank, struct gr_text *text)
 {
+    graft_error      none = { .size = sizeof none };
+    graft_graph_info info = { .size = sizeof info }, *i = &info;
+    char             name[16] = "all";
+
+    gr_graph_info(g, share, rank, i, &none);
+    if (rank >= 0) snprintf(name, sizeof name, "%d", rank);
     gr_text_add(text, "%-6s %12lld %14lld %14lld %12lld %8.3f %8.3f\n", name, (long long)i->n_owned,
                 (long long)i->n_edges, (long long)i->n_cut, (long long)i->n_halo, i->vertex_imbalance,
                 i->edge_imbalance);
@@ -104,24 +96,14 @@ static void explain_grids(const graft_graph *g, struct gr_text *text)
                         g->division.choices[i].columns, (double)g->division.choices[i].streamed * 1e-6);
 }
 
-void gr_graph_explain(const graft_graph *g, const struct gr_share *share, char *text, uint64_t capacity)
+void gr_graph_explain(const graft_graph *g, const struct gr_share *share, struct gr_text *text)
 {
-    struct gr_text   t = { text, capacity };
-    graft_error      none = { .size = sizeof none };
-    graft_graph_info info = { .size = sizeof info };
-    char             name[16];
-
-    gr_text_add(&t, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
+    gr_text_add(text, "%lld vertices over %d ranks, %s\n", (long long)g->n_vertices, g->comm->n_ranks,
                 g->value_type != 0 ? "weighted" : "unweighted");
-    gr_text_add(&t, "partition: %s\n", g->division.partition);
-    explain_grids(g, &t);
-    gr_text_add(&t, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "edges", "cut edges", "halo", "v/mean",
+    gr_text_add(text, "partition: %s\n", g->division.partition);
+    explain_grids(g, text);
+    gr_text_add(text, "%-6s %12s %14s %14s %12s %8s %8s\n", "rank", "vertices", "edges", "cut edges", "halo", "v/mean",
                 "e/mean");
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) {
-        gr_graph_info(g, share, p, &info, &none);
-        snprintf(name, sizeof name, "%d", p);
-        add_line(&t, name, &info);
-    }
-    gr_graph_info(g, share, -1, &info, &none);
-    add_line(&t, "all", &info);
+    for (int32_t p = 0; p < g->comm->n_ranks; p++) add_line(g, share, p, text);
+    add_line(g, share, -1, text);
 }

@@ -109,12 +109,12 @@ static int32_t allocate_graph(graft_graph *g, const graft_slice *slice, struct s
     g->n_vertices = slice->n_vertices;
     g->n_slice = slice->rows != NULL ? slice->rows->n_rows : 0;
     GR_TRY(GR_NEW(context, *records, n_ranks, error));
-    GR_TRY(GR_NEW(context, g->share, n_ranks, error));
-    GR_TRY(GR_NEW(context, g->first, n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->share, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->first, n_ranks + 1, error));
     GR_TRY(gr_comm_route_init(&g->slice.route, g->comm, error));
-    GR_TRY(GR_NEW(context, g->part.halo.start, n_ranks + 1, error));
-    GR_TRY(GR_NEW(context, g->slice.owner, g->n_slice, error));
-    return GR_NEW(context, g->slice.packed, g->n_slice, error);
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->part.halo.start, n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &g->pool, g->slice.owner, g->n_slice, error));
+    return GR_POOL_NEW(context, &g->pool, g->slice.packed, g->n_slice, error);
 }
 
 /* Gather the records of all slices, and check that the slices make up one graph. */
@@ -122,9 +122,9 @@ static int32_t join_slices(graft_graph *g, const graft_slice *slice, graft_error
 {
     struct slice_record *records = NULL, mine = record_of(slice);
     const int32_t        n_ranks = g->comm->n_ranks;
-    int32_t              rc = allocate_graph(g, slice, &records, error);
+    int32_t              rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, allocate_graph(g, slice, &records, error), error));
     GR_TRY_DONE(gr_comm_compare_options(g->context, g->comm, gr_graph_option_bits(g->context), error));
     if (g->comm->rank == 0) gr_options_report(g->context, gr_graph_option_bits(g->context), n_ranks);
     GR_TRY_DONE(gr_comm_allgather(g->comm, &mine, sizeof mine, records, error));
@@ -184,7 +184,7 @@ static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error
     if (g->n_owned > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "a rank would own %lld vertices, expected at most %d",
                        (long long)g->n_owned, INT32_MAX);
-    GR_TRY(GR_NEW(g->context, g->vertex, g->n_owned, error));
+    GR_TRY(GR_POOL_NEW(g->context, &g->pool, g->vertex, g->n_owned, error));
     GR_TRY(GR_NEW(g->context, p->row_ptr, g->n_owned + 1, error));
     GR_TRY(GR_NEW(g->context, p->row, g->n_slice, error));
     GR_TRY(GR_NEW(g->context, p->row_in, g->n_owned, error));
@@ -212,19 +212,17 @@ static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row
 static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row_parcel *p, graft_error *error)
 {
     const int64_t *row_ptr = slice->rows != NULL ? slice->rows->row_ptr : NULL;
-    int32_t        rc = gr_comm_route_init(&p->edges, g->comm, error);
 
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
-    GR_TRY_DONE(route_rows(g, error));
-    GR_TRY_DONE(gr_graph_route_edges(g, row_ptr, &p->edges, error));
-    rc = allocate_parcel(g, p, error);
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY(gr_comm_agree(g->comm, gr_comm_route_init(&p->edges, g->comm, error), error));
+    GR_TRY(route_rows(g, error));
+    GR_TRY(gr_graph_route_edges(g, row_ptr, &p->edges, error));
+    GR_TRY(gr_comm_agree(g->comm, allocate_parcel(g, p, error), error));
     pack_rows(g, slice, p);
-    GR_TRY_DONE(gr_comm_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
-    GR_TRY_DONE(gr_comm_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
+    GR_TRY(gr_comm_route_send(&g->slice.route, p->row, p->row_in, sizeof *p->row, error));
+    GR_TRY(gr_comm_route_send(&p->edges, p->col, p->col_in, sizeof *p->col, error));
     if (g->value_type != 0)
-        GR_TRY_DONE(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
-                                        gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
+        GR_TRY(gr_graph_send_edges(g, row_ptr, &p->edges, slice->rows != NULL ? slice->rows->values : NULL,
+                                   gr_dtype_bytes(g->value_type), p->value, p->value_in, error));
     for (int64_t i = 0; i < g->n_owned; i++) {
         g->vertex[i] = p->row_in[i].vertex;
         p->row_ptr[i + 1] = p->row_ptr[i] + p->row_in[i].n_edges;
@@ -233,8 +231,7 @@ static int32_t deliver_rows(graft_graph *g, const graft_slice *slice, struct row
     gr_free(g->context, p->value);
     p->col = NULL;
     p->value = NULL;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct gr_share *share, graft_error *error)
@@ -247,36 +244,22 @@ int32_t gr_graph_share(const graft_graph *g, const struct gr_part *part, struct 
     return gr_comm_allgather(g->comm, &mine, sizeof mine, share, error);
 }
 
-/* Keep the row pointers of the slice: new values, which come without them, are sent to the owners of their rows. */
-static int32_t keep_slice_rows(graft_graph *g, const graft_slice *slice, graft_error *error)
-{
-    if (g->value_type == 0) return GRAFT_OK;
-    if (GR_NEW(g->context, g->slice.row_ptr, g->n_slice + 1, error) < 0) return GRAFT_ERR_NOMEM;
-    for (int64_t i = 0; i < g->n_slice; i++) g->slice.row_ptr[i + 1] = slice->rows->row_ptr[i + 1];
-    return GRAFT_OK;
-}
-
 static int32_t distribute(graft_graph *g, const graft_slice *slice, graft_error *error)
 {
-    struct row_parcel    parcel = { 0 };
-    struct gr_column_map map = { 0 };
-    int32_t              rc = GRAFT_OK;
+    struct row_parcel parcel = { 0 };
+    int32_t           rc = GRAFT_OK;
 
     GR_TRY_DONE(join_slices(g, slice, error));
     if (g->value_type != 0) g->slice.digest = gr_graph_slice_digest(slice->rows);
     GR_TRY_DONE(gr_graph_owner_find(g, slice, error));
     GR_TRY_DONE(deliver_rows(g, slice, &parcel, error));
-    GR_TRY_DONE(gr_graph_column_map_init(g, parcel.col_in, gr_comm_route_n_in(&parcel.edges), &map, error));
-    rc = gr_graph_split(g, parcel.row_ptr, parcel.col_in, g->value_type != 0 ? parcel.value_in : NULL, &map, error);
-    if (rc == GRAFT_OK) rc = keep_slice_rows(g, slice, error);
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_graph_split(g, slice, parcel.row_ptr, parcel.col_in, parcel.value_in, error));
     GR_TRY_DONE(gr_graph_share(g, &g->part, g->share, error));
     if (gr_graph_is_in_place(g)) {
         gr_free(g->context, g->slice.row_ptr);
         g->slice.row_ptr = NULL;
     }
 done:
-    gr_graph_column_map_fini(g->context, &map);
     row_parcel_fini(g->comm, &parcel);
     return rc;
 }
@@ -313,16 +296,8 @@ void gr_graph_destroy(graft_graph *g)
     if (g == NULL || --g->references > 0) return;
     gr_csr_fini(g->context, &g->local);
     gr_csr_fini(g->context, &g->remote);
-    gr_free(g->context, g->part.halo.start);
-    gr_free(g->context, g->part.halo.place);
-    gr_free(g->context, g->share);
-    gr_free(g->context, g->division.choices);
-    gr_free(g->context, g->is_cut);
-    gr_free(g->context, g->first);
-    gr_free(g->context, g->slice.owner);
-    gr_free(g->context, g->vertex);
-    gr_free(g->context, g->slice.packed);
     gr_free(g->context, g->slice.row_ptr);
+    gr_pool_fini(g->context, &g->pool);
     gr_comm_route_fini(&g->slice.route);
     gr_comm_destroy(g->own_comm);
     gr_free(g->context, g);

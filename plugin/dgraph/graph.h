@@ -1,14 +1,16 @@
 /* A graph over ranks: the owners of vertices, the part of the graph on each rank, and the redistribution of vertex data
  * between the slices of the host and the owners.
  *
- * graph.c   create: check slices, find owners, send rows     directory.c     find the owners of columns
- * owner.h   the owners of vertices                           columns.c       from global to local columns
- * part.h    parts derived from the part of a graph           redistribute.c  rows between slices and owners
- * values.c  new values of the edges                          explain.c       a table of the parts
+ * graph.c   create: check slices, find owners, send rows     columns.c       from global to local columns
+ * owner.h   the owners of vertices                           redistribute.c  rows between slices and owners
+ * part.h    parts derived from the part of a graph           explain.c       a table of the parts
+ * values.c  new values of the edges
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "base/dtype.h"
+#include "base/memory.h"
+#include "base/text.h"
 #include "comm/route.h"
 #include "graft_graph.h"
 #include "graph/csr.h"
@@ -70,6 +72,7 @@ struct gr_graph_users {
 struct graft_graph {
     struct gr_handle      handle;
     graft_context        *context;
+    struct gr_pool        pool; /* all arrays but slice.row_ptr, and those of the matrices and the route */
     struct gr_comm       *comm;
     struct gr_comm       *own_comm;   /* the same, if the graph destroys it; else NULL */
     int32_t               references; /* of the host, and of each plan */
@@ -112,30 +115,14 @@ int32_t gr_graph_slice_check(const graft_context *context, const graft_slice *sl
  *         ranks; ERR_PEER. */
 int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
-/** A map from the global columns of the owned rows to local columns: the place of a vertex among the owned vertices, or
- *  its place in the halo. */
-struct gr_column_map {
-    int64_t  first; /* column v from first to end - 1 is owned, at place v - first */
-    int64_t  end;
-    int64_t  count;  /* of all other columns, each once */
-    int64_t *vertex; /* [count] ascending */
-    int32_t *local;  /* [count] a place, or the complement (~) of a place in the halo */
-};
-
-/** Make the map and the halo of the graph: ask the ranks whose slices had the columns of the owned rows for the owners.
- *  Collective. On failure both may be incomplete; the caller frees the map with gr_graph_column_map_fini().
- * \param[in]  columns  [n_edges] global
- * \return OK; ERR_NOMEM, ERR_UNSUPPORTED: the same on all ranks; ERR_PEER. */
-int32_t gr_graph_column_map_init(graft_graph *graph, const int64_t *columns, int64_t n_edges, struct gr_column_map *map,
-                                 graft_error *error);
-void    gr_graph_column_map_fini(const graft_context *context, struct gr_column_map *map);
-
-/** Make graph->local and graph->remote of the owned rows. Not collective.
+/** Make graph->local, graph->remote and the halo of the owned rows: ask the ranks whose slices had their columns for the
+ *  owners. Collective.
  * \param[in] row_ptr  [n_owned + 1]
- * \param[in] values   Of the edges, of type value_type, or NULL.
- * \return OK; ERR_NOMEM. */
-int32_t gr_graph_split(graft_graph *graph, const int64_t *row_ptr, const int64_t *columns, const void *values,
-                       const struct gr_column_map *map, graft_error *error);
+ * \param[in] columns  Of the edges, global.
+ * \param[in] values   Of the edges, of type value_type, if the graph has values.
+ * \return OK; ERR_NOMEM, ERR_UNSUPPORTED: the same on all ranks; ERR_PEER. */
+int32_t gr_graph_split(graft_graph *graph, const graft_slice *slice, const int64_t *row_ptr, const int64_t *columns,
+                       const void *values, graft_error *error);
 
 /** The route of the edges of the rows of this slice to the owners of the rows. Collective. \return OK; ERR_PEER.
  * \param[in,out] edges  From gr_comm_route_init(). */
@@ -176,4 +163,4 @@ int32_t gr_graph_share(const graft_graph *graph, const struct gr_part *part, str
 /** `share` is graph->share, or from gr_graph_share(). rank -1: all ranks. \return OK; ERR_ARG (rank). */
 int32_t gr_graph_info(const graft_graph *graph, const struct gr_share *share, int32_t rank, graft_graph_info *info,
                       graft_error *error);
-void    gr_graph_explain(const graft_graph *graph, const struct gr_share *share, char *text, uint64_t capacity);
+void    gr_graph_explain(const graft_graph *graph, const struct gr_share *share, struct gr_text *text);

@@ -18,7 +18,7 @@ int32_t gr_graph_grids_init(graft_graph *g, graft_error *error)
 {
     g->division.n_choices = 0;
     for (int32_t c = 1; c <= g->comm->n_ranks; c++) g->division.n_choices += g->comm->n_ranks % c == 0;
-    return GR_NEW(g->context, g->division.choices, g->division.n_choices, error);
+    return GR_POOL_NEW(g->context, &g->pool, g->division.choices, g->division.n_choices, error);
 }
 
 int32_t gr_graph_grids_share(graft_graph *g, graft_error *error)
@@ -33,45 +33,38 @@ int32_t gr_graph_grids_share(graft_graph *g, graft_error *error)
 
 /* The cut edges to one part, sorted by the part that has their sources. */
 struct cut_edges {
-    int64_t *begin;  /* [parts + 2] */
-    int64_t *target; /* [most cut edges] rows, ascending for each sender */
-    int64_t *source;
-    int64_t *row_ptr;
-    int32_t *compact; /* sources numbered from 0 */
-    int32_t *number;  /* [n] 1 + the number of a source in the current cut */
-    uint8_t *in[2];   /* [most cut edges] */
+    struct gr_pool pool;
+    int64_t       *begin;  /* [parts + 2] */
+    int64_t       *target; /* [most cut edges] rows, ascending for each sender */
+    int64_t       *source;
+    int64_t       *row_ptr;
+    int32_t       *compact; /* sources numbered from 0 */
+    int32_t       *number;  /* [n] 1 + the number of a source in the current cut */
+    uint8_t       *in[2];   /* [most cut edges] */
 };
 
 static int32_t cut_edges_init(const graft_context *context, const struct gr_slice *whole, int32_t parts,
                               const int32_t *owner, struct cut_edges *cut, graft_error *error)
 {
     int64_t *count = NULL, most = 0;
-    int32_t  rc = GR_NEW(context, count, parts, error);
+    int32_t  rc = GRAFT_OK;
 
-    GR_TRY_DONE(rc);
+    GR_TRY_DONE(GR_NEW(context, count, parts, error));
     for (int64_t v = 0; v < whole->rows->n_rows; v++)
         for (int64_t e = whole->rows->row_ptr[v]; e < whole->rows->row_ptr[v + 1]; e++)
             count[owner[v]] += owner[v] != owner[gr_csr_column(whole->rows, e)];
     for (int32_t p = 0; p < parts; p++) most = count[p] > most ? count[p] : most;
-    GR_TRY_DONE(GR_NEW(context, cut->begin, (int64_t)parts + 2, error));
-    GR_TRY_DONE(GR_NEW(context, cut->target, most, error));
-    GR_TRY_DONE(GR_NEW(context, cut->source, most, error));
-    GR_TRY_DONE(GR_NEW(context, cut->row_ptr, most + 1, error));
-    GR_TRY_DONE(GR_NEW(context, cut->compact, most, error));
-    GR_TRY_DONE(GR_NEW(context, cut->number, whole->rows->n_rows, error));
-    GR_TRY_DONE(GR_NEW(context, cut->in[0], most, error));
-    rc = GR_NEW(context, cut->in[1], most, error);
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->begin, (int64_t)parts + 2, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->target, most, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->source, most, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->row_ptr, most + 1, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->compact, most, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->number, whole->rows->n_rows, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut->pool, cut->in[0], most, error));
+    rc = GR_POOL_NEW(context, &cut->pool, cut->in[1], most, error);
 done:
     gr_free(context, count);
     return rc;
-}
-
-static void cut_edges_fini(const graft_context *context, struct cut_edges *cut)
-{
-    void *const blocks[] = { cut->begin,   cut->target, cut->source, cut->row_ptr,
-                             cut->compact, cut->number, cut->in[0],  cut->in[1] };
-
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(context, blocks[i]);
 }
 
 /* Sort the cut edges to a part by their sender. `row` are the rows of the part. */
@@ -138,8 +131,8 @@ static int32_t measure_covers(const graft_context *context, const struct gr_slic
     int32_t                         rc = cut_edges_init(context, whole, measure->parts, owner, &cut, error);
 
     GR_TRY_DONE(rc);
-    GR_TRY_DONE(GR_NEW(context, row, whole->rows->n_rows, error));
-    GR_TRY_DONE(GR_NEW(context, begin, (int64_t)measure->parts + 2, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut.pool, row, whole->rows->n_rows, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &cut.pool, begin, (int64_t)measure->parts + 2, error));
     for (int64_t v = 0; v < whole->rows->n_rows; v++) begin[owner[v] + 2]++;
     for (int32_t p = 0; p < measure->parts; p++) begin[p + 2] += begin[p + 1];
     for (int64_t v = 0; v < whole->rows->n_rows; v++) row[begin[owner[v] + 1]++] = v;
@@ -159,9 +152,7 @@ static int32_t measure_covers(const graft_context *context, const struct gr_slic
         }
     }
 done:
-    cut_edges_fini(context, &cut);
-    gr_free(context, row);
-    gr_free(context, begin);
+    gr_pool_fini(context, &cut.pool);
     return rc;
 }
 
@@ -260,9 +251,8 @@ done:
 static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_error *error)
 {
     uint8_t *is_linked = NULL;
-    int32_t  rc = GR_NEW(g->context, is_linked, g->n_vertices, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(GR_NEW(g->context, is_linked, g->n_vertices, error));
     for (int64_t v = 0; v < g->n_vertices; v++) {
         for (int64_t e = whole->rows->row_ptr[v]; e < whole->rows->row_ptr[v + 1]; e++) {
             const int64_t column = gr_csr_column(whole->rows, e);
@@ -309,19 +299,17 @@ static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *que
                               int32_t *parts, struct gr_partition_choice *made, graft_error *error)
 {
     struct gr_grid_choice together;
-    int32_t               rc = make_parts(g, question, choice, parts, made, error);
 
-    GR_TRY_DONE(rc);
-    GR_TRY_DONE(measure_choice(g, question->whole, question->costs, parts, choice, error));
-    if (choice->columns > 1 || question->owner == NULL || question->method == GR_PARTITION_GIVEN) goto done;
+    GR_TRY(make_parts(g, question, choice, parts, made, error));
+    GR_TRY(measure_choice(g, question->whole, question->costs, parts, choice, error));
+    if (choice->columns > 1 || question->owner == NULL || question->method == GR_PARTITION_GIVEN) return GRAFT_OK;
     together = *choice;
-    GR_TRY_DONE(measure_choice(g, question->whole, question->costs, question->owner, &together, error));
-    if (together.seconds > choice->seconds) goto done;
+    GR_TRY(measure_choice(g, question->whole, question->costs, question->owner, &together, error));
+    if (together.seconds > choice->seconds) return GRAFT_OK;
     *choice = together;
     memcpy(parts, question->owner, (size_t)g->n_vertices * sizeof *parts);
     snprintf(made->why, sizeof made->why, "found by slices");
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_graph_grids_choose(graft_graph *g, const struct gr_grid_question *question, int32_t *owner,

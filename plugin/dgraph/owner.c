@@ -18,7 +18,7 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
         return gr_fail(error, GRAFT_ERR_ARG, "slice: owner of vertex %lld is %d, expected 0 to %d",
                        (long long)(slice->first_row + i), slice->owner[i], graph->comm->n_ranks - 1);
     }
-    memcpy(graph->slice.owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
+    if (graph->n_slice > 0) memcpy(graph->slice.owner, slice->owner, (uint64_t)graph->n_slice * sizeof *slice->owner);
     return GRAFT_OK;
 }
 
@@ -43,9 +43,8 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
     const char          *file = gr_partition_options(graph->context)->file;
     const int32_t        n_ranks = graph->comm->n_ranks;
     const int64_t        columns = (int64_t)option.number[0];
-    const int32_t        rc = find_comparison(graph, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(find_comparison(graph, error));
     graph->columns = option.word == GR_PARALLEL_FEATURE ? n_ranks : 1;
     if (graph->division.compares && file[0] != '\0' && !graph->division.is_given)
         return gr_fail(error, GRAFT_ERR_OPTION,
@@ -126,11 +125,10 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
                                               .comm = graph->comm,
                                               .first = graph->first };
     const size_t                    used = strlen(graph->division.partition);
+    const int64_t                   rounds = gr_partition_options(graph->context)->refine;
     struct gr_refinement            done;
-    int32_t                         rc;
 
-    rc = gr_partition_refine(&input, gr_partition_options(graph->context)->refine, graph->slice.owner, &done, error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_partition_refine(&input, rounds, graph->slice.owner, &done, error));
     snprintf(graph->division.partition + used, sizeof graph->division.partition - used,
              "; refined in %lld rounds, from %lld cut entries to %lld", (long long)done.rounds,
              (long long)done.cut_before, (long long)done.cut);
@@ -200,20 +198,109 @@ static void describe_one_part(graft_graph *graph)
         gr_option_report_idle(graph->context, unused[i], shared);
 }
 
+/* -- a file of owners, which rank 0 reads and writes --------------------------------------------------------------- */
+
+/* The owners of all vertices on rank 0, and the route to rank 0. */
+struct all_owners {
+    struct gr_pool pool;
+    struct gr_root root;
+    int32_t       *owner; /* [n_vertices] on rank 0 */
+    uint64_t      *print; /* [n_ranks] fingerprints of the slices */
+};
+
+static int32_t all_owners_init(const graft_graph *g, struct all_owners *all, graft_error *error)
+{
+    *all = (struct all_owners){ 0 };
+    GR_TRY(gr_graph_root_init(g, &all->root, error));
+    GR_TRY(GR_POOL_NEW(g->context, &all->pool, all->owner, gr_comm_route_n_in(&all->root.rows), error));
+    return GR_POOL_NEW(g->context, &all->pool, all->print, g->comm->n_ranks, error);
+}
+
+static void all_owners_fini(const graft_graph *g, struct all_owners *all)
+{
+    gr_graph_root_fini(&all->root);
+    gr_pool_fini(g->context, &all->pool);
+}
+
+static int32_t identify_graph(const graft_graph *g, const graft_slice *slice, uint64_t *print,
+                              struct gr_graph_identity *identity, graft_error *error)
+{
+    const struct gr_slice rows = gr_graph_owner_rows(g, slice);
+    const uint64_t        mine = g->n_slice > 0 ? gr_partition_slice_fingerprint(&rows) : 0;
+    int32_t               rc = gr_comm_allgather(g->comm, &mine, sizeof mine, print, error);
+
+    *identity = (struct gr_graph_identity){ .n_vertices = g->n_vertices };
+    for (int32_t p = 0; p < g->comm->n_ranks && rc == GRAFT_OK; p++) {
+        identity->n_edges += g->share[p].n_edges;
+        identity->fingerprint += print[p];
+    }
+    return rc;
+}
+
+/* On rank 0: read the file, or check that it can be written. */
+static int32_t read_or_check(const graft_graph *g, const char *path, const struct gr_graph_identity *identity,
+                             int32_t *owner, int32_t *found, graft_error *error)
+{
+    const int32_t rc = gr_partition_owners_read(g->context, path, identity, gr_graph_owner_parts(g), owner, error);
+
+    *found = rc == GRAFT_OK;
+    return rc == GRAFT_ERR_NOT_FOUND ? gr_partition_owners_check_place(path, identity, gr_graph_owner_parts(g), error)
+                                     : rc;
+}
+
+/* Read the owners from a file on rank 0, if it exists. *found is 0 if it does not, and can be written. Collective. */
+static int32_t load_owners(graft_graph *g, const graft_slice *slice, const char *path,
+                           struct gr_graph_identity *identity, int32_t *found, graft_error *error)
+{
+    struct all_owners all;
+    int32_t           rc = all_owners_init(g, &all, error);
+
+    GR_ASSERT(path[0] != '\0');
+    *found = 0;
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(identify_graph(g, slice, all.print, identity, error));
+    if (g->comm->rank == 0) rc = read_or_check(g, path, identity, all.owner, found, error);
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_broadcast(g->comm, 0, found, sizeof *found, error));
+    if (!*found) goto done;
+    GR_TRY_DONE(gr_comm_route_return(&all.root.rows, all.owner, g->slice.owner, sizeof *g->slice.owner, error));
+    snprintf(g->division.partition, sizeof g->division.partition, "from the file %.300s", path);
+done:
+    all_owners_fini(g, &all);
+    return rc;
+}
+
+/* Write the owners into a file on rank 0. Collective. */
+static int32_t save_owners(const graft_graph *g, const char *path, const struct gr_graph_identity *identity,
+                           graft_error *error)
+{
+    struct all_owners all;
+    int32_t           rc = all_owners_init(g, &all, error);
+
+    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_route_send(&all.root.rows, g->slice.owner, all.owner, sizeof *g->slice.owner, error));
+    if (g->comm->rank == 0) rc = gr_partition_owners_write(path, identity, gr_graph_owner_parts(g), all.owner, error);
+    rc = gr_comm_agree(g->comm, rc, error);
+done:
+    all_owners_fini(g, &all);
+    return rc;
+}
+
+/* -- all ways to find owners --------------------------------------------------------------------------------------- */
+
 int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const enum gr_partition_method method = gr_partition_options(graph->context)->method;
     const char                    *file = gr_partition_options(graph->context)->file;
     int64_t                        rounds = gr_partition_options(graph->context)->refine;
     struct gr_graph_identity       identity;
-    int32_t                        found = 0, rc = GRAFT_OK;
+    int32_t                        found = 0;
 
-    GR_TRY_DONE(find_columns(graph, error));
+    GR_TRY(find_columns(graph, error));
     snprintf(graph->division.partition, sizeof graph->division.partition, "%s",
              graph->division.is_given ? "given by the host" : gr_partition_name(method));
     if (graph->division.is_given) {
-        if (graph->n_slice > 0) rc = take_given(graph, slice, error);
-        GR_TRY_DONE(gr_comm_agree(graph->comm, rc, error));
+        GR_TRY(gr_comm_agree(graph->comm, take_given(graph, slice, error), error));
         return graph->division.compares ? own_by_method(graph, slice, GR_PARTITION_GIVEN, error) : GRAFT_OK;
     }
     if (graph->columns > 1 && graph->columns == graph->comm->n_ranks) {
@@ -221,11 +308,9 @@ int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_
         file = "";
         rounds = 0;
     }
-    if (file[0] != '\0') GR_TRY_DONE(gr_graph_owner_load(graph, slice, file, &identity, &found, error));
-    if (!found) GR_TRY_DONE(own_by_method(graph, slice, method, error));
-    if (rounds > 0 && gr_graph_owner_parts(graph) > 1) GR_TRY_DONE(refine_owners(graph, slice, error));
-    if (file[0] != '\0' && !found) GR_TRY_DONE(gr_graph_owner_save(graph, file, &identity, error));
-    if (is_dealt(graph)) rc = deal_parts(graph, slice, error);
-done:
-    return rc;
+    if (file[0] != '\0') GR_TRY(load_owners(graph, slice, file, &identity, &found, error));
+    if (!found) GR_TRY(own_by_method(graph, slice, method, error));
+    if (rounds > 0 && gr_graph_owner_parts(graph) > 1) GR_TRY(refine_owners(graph, slice, error));
+    if (file[0] != '\0' && !found) GR_TRY(save_owners(graph, file, &identity, error));
+    return is_dealt(graph) ? deal_parts(graph, slice, error) : GRAFT_OK;
 }

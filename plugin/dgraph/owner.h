@@ -1,12 +1,11 @@
 /* The owners of vertices. These functions run before any row is sent: of the graph only `first`, the array `owner`, and
  * n_slice and n_edges of the shares of all slices are set.
  *
- * owner.c       the owners of the host, and the methods for slices
- * choice.c      the whole graph on rank 0: METIS, or the best of all methods
- * owner_file.c  a partition in a file
- * grids.c       number of ranks that share columns: parallel=auto
- * rates.c       speed of computation
- * root.c        routes from the slices to rank 0
+ * owner.c   the owners of the host or of a file, and the methods for slices
+ * choice.c  the whole graph on rank 0: METIS, or the best of all methods
+ * grids.c   number of ranks that share columns: parallel=auto
+ * rates.c   speed of computation
+ * root.c    routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -85,19 +84,6 @@ struct gr_grid_question {
  * \param[out] why    How owners were found. \return OK; ERR_NOMEM; errors of gr_partition_choose(). */
 int32_t gr_graph_grids_choose(graft_graph *graph, const struct gr_grid_question *question, int32_t *owner,
                               struct gr_partition_choice *why, graft_error *error);
-
-/** Read the owners from a file on rank 0, if the file exists. Collective.
- * \param[out] identity  Of the graph.
- * \param[out] found     0: the file does not exist, and can be written.
- * \return OK; errors of gr_partition_owners_read() and gr_partition_owners_check_place(): the same on all ranks;
- * ERR_PEER. */
-int32_t gr_graph_owner_load(graft_graph *graph, const graft_slice *slice, const char *path,
-                            struct gr_graph_identity *identity, int32_t *found, graft_error *error);
-
-/** Write the owners into a file on rank 0. Collective. \return OK; errors of gr_partition_owners_write(): the same on
- *  all ranks; ERR_PEER. */
-int32_t gr_graph_owner_save(const graft_graph *graph, const char *path, const struct gr_graph_identity *identity,
-                            graft_error *error);
 
 /** The routes from the slices to rank 0, which receives the rows and the edges of all in the order of vertices; other
  *  ranks receive none. */

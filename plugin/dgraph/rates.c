@@ -28,6 +28,7 @@ struct gr_owner_rates gr_graph_rates_assumed(const graft_context *context, doubl
 }
 
 struct probe {
+    struct gr_pool          pool;
     graft_csr               csr; /* the first rows of the slice */
     int64_t                *row_ptr;
     int32_t                *col_idx;
@@ -45,25 +46,17 @@ static int32_t rates_probe_init(const graft_graph *g, const graft_slice *slice, 
     while (n < g->n_slice && rows->row_ptr[n + 1] - rows->row_ptr[0] <= EDGES) n++;
     entries = n > 0 ? rows->row_ptr[n] - rows->row_ptr[0] : 0;
     out = n * COLUMNS > (ROWS + SIDE) * SIDE ? n * COLUMNS : (ROWS + SIDE) * SIDE;
-    GR_TRY(GR_NEW(g->context, p->row_ptr, n + 1, error));
-    GR_TRY(GR_NEW(g->context, p->col_idx, entries, error));
-    GR_TRY(GR_NEW(g->context, p->x, sources * COLUMNS > ROWS * SIDE ? sources * COLUMNS : ROWS * SIDE, error));
-    GR_TRY(GR_NEW(g->context, p->out, out, error));
+    GR_TRY(GR_POOL_NEW(g->context, &p->pool, p->row_ptr, n + 1, error));
+    GR_TRY(GR_POOL_NEW(g->context, &p->pool, p->col_idx, entries, error));
+    GR_TRY(GR_POOL_NEW(g->context, &p->pool, p->x, sources * COLUMNS > ROWS * SIDE ? sources * COLUMNS : ROWS * SIDE,
+                       error));
+    GR_TRY(GR_POOL_NEW(g->context, &p->pool, p->out, out, error));
     for (int64_t i = 0; i < n; i++) p->row_ptr[i + 1] = rows->row_ptr[i + 1] - rows->row_ptr[0];
     for (int64_t e = 0; e < entries; e++)
         p->col_idx[e] = (int32_t)(gr_csr_column(rows, rows->row_ptr[0] + e) % sources);
     p->csr = (graft_csr){ sizeof p->csr, GRAFT_I32, 0, 0, n, sources, p->row_ptr, p->col_idx, NULL, NULL };
     GR_TRY(gr_matrix_create(g->context, &p->csr, &p->matrix, error));
     return gr_dense_choose(g->context, &p->dense_type, &p->dense, error);
-}
-
-static void rates_probe_fini(const graft_graph *g, struct probe *p)
-{
-    gr_matrix_destroy(p->matrix);
-    gr_free(g->context, p->row_ptr);
-    gr_free(g->context, p->col_idx);
-    gr_free(g->context, p->x);
-    gr_free(g->context, p->out);
 }
 
 /* Seconds of one sum. */
@@ -130,15 +123,16 @@ int32_t gr_graph_rates_measure(const graft_graph *g, const graft_slice *slice, s
 {
     struct probe p = { .matrix = NULL };
     double       sums[3] = { 0 };
-    int32_t      rc = rates_probe_init(g, slice, &p, error);
+    int32_t      rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, rates_probe_init(g, slice, &p, error), error));
     rc = probe_rates(g, &p, sums, error); /* at once on all ranks, which may share a machine */
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     GR_TRY_DONE(gr_comm_sum_f64(g->comm, sums, 3, error));
     if (sums[1] > 0) rates->element_seconds = sums[0] / sums[1];
     rates->operations_per_second = sums[2] / g->comm->n_ranks;
 done:
-    rates_probe_fini(g, &p);
+    gr_matrix_destroy(p.matrix);
+    gr_pool_fini(g->context, &p.pool);
     return rc;
 }

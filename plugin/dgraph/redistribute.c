@@ -21,15 +21,6 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
-/* Whether some rank sends rows to another. */
-static int rows_move(const graft_graph *g)
-{
-    int64_t moved = 0;
-
-    for (int32_t p = 0; p < g->comm->n_ranks; p++) moved += g->share[p].n_moved;
-    return moved > 0;
-}
-
 /* A packed strip, and a received strip; NULL if arrays of the library already have this layout. The transport never
  * gets arrays of the host, because it may not be able to cancel a message. */
 struct strip {
@@ -144,16 +135,15 @@ int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, 
     static const char *const names[] = { "direction of a redistribution", "row_bytes of a redistribution" };
     const uint64_t           values[] = { (uint64_t)args->direction, (uint64_t)args->row_bytes };
     struct strip             strip = { 0 };
-    int32_t                  rc = check_redistribution(g, args, error);
+    int32_t                  rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
-    GR_TRY_DONE(gr_comm_compare(g->comm, names, values, 2, error));
-    if (!rows_move(g)) {
+    GR_TRY(gr_comm_agree(g->comm, check_redistribution(g, args, error), error));
+    GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
+    if (gr_graph_is_in_place(g)) {
         copy_unmoved_rows(args, args->row_bytes > 0 ? g->n_owned : 0);
         return GRAFT_OK;
     }
-    rc = strip_init(g, args, own, &strip, error);
-    GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, strip_init(g, args, own, &strip, error), error));
     for (int64_t at = 0; at < args->row_bytes; at += strip.bytes) {
         const int64_t left = args->row_bytes - at;
 

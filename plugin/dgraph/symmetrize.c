@@ -9,6 +9,7 @@
 
 /* The cut edges in reverse: sent, and received from the other ranks. */
 struct reversed {
+    struct gr_pool  pool;
     struct gr_links links;
     struct gr_csr   turned;    /* the remote matrix transposed; its rows are sent to the owners of their vertices */
     int64_t        *length;    /* [halo] edges of each row of the transposed matrix */
@@ -18,17 +19,12 @@ struct reversed {
     char           *value;
 };
 
-static void reversed_fini(const graft_context *context, struct gr_comm *comm, struct reversed *b)
+static void reversed_fini(struct gr_comm *comm, struct reversed *b)
 {
     gr_halo_links_fini(comm, &b->links);
-    gr_free(context, b->turned.row_ptr);
-    gr_free(comm->context, b->turned.col_idx);
-    gr_free(comm->context, b->turned.values);
-    gr_free(comm->context, b->length);
-    gr_free(comm->context, b->length_in);
+    gr_csr_fini(comm->context, &b->turned);
     gr_comm_route_fini(&b->edges);
-    gr_free(comm->context, b->column);
-    gr_free(comm->context, b->value);
+    gr_pool_fini(comm->context, &b->pool);
     *b = (struct reversed){ 0 };
 }
 
@@ -38,7 +34,7 @@ static int32_t reverse_edges(const graft_context *context, struct gr_comm *comm,
     const int64_t *const start = part->halo.start;
 
     GR_TRY(gr_csr_transpose(context, &part->remote, &b->turned, error));
-    GR_TRY(GR_NEW(context, b->length, part->halo.count, error));
+    GR_TRY(GR_POOL_NEW(context, &b->pool, b->length, part->halo.count, error));
     GR_TRY(gr_comm_route_init(&b->edges, comm, error));
     for (int64_t s = 0; s < part->halo.count; s++) b->length[s] = b->turned.row_ptr[s + 1] - b->turned.row_ptr[s];
     for (int32_t q = 0; q < comm->n_ranks; q++)
@@ -50,20 +46,18 @@ static int32_t exchange_reversed(const graft_context *context, struct gr_comm *c
                                  struct reversed *b, graft_error *error)
 {
     const int64_t bytes = part->remote.values != NULL ? gr_dtype_bytes(part->remote.value_type) : 0;
-    int32_t       rc = reverse_edges(context, comm, part, b, error);
+    int32_t       rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_halo_links_init(context, comm, &part->halo, &b->links, error));
-    GR_TRY_DONE(gr_comm_route_plan(&b->edges, error));
-    rc = GR_NEW(context, b->length_in, b->links.send_start[comm->n_ranks], error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, b->column, gr_comm_route_n_in(&b->edges), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, b->value, gr_comm_route_n_in(&b->edges) * bytes, error);
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_halo_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
-    GR_TRY_DONE(gr_comm_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
-    if (bytes > 0) rc = gr_comm_route_send(&b->edges, b->turned.values, b->value, bytes, error);
-done:
-    return rc;
+    GR_TRY(gr_comm_agree(comm, reverse_edges(context, comm, part, b, error), error));
+    GR_TRY(gr_halo_links_init(context, comm, &part->halo, &b->links, error));
+    GR_TRY(gr_comm_route_plan(&b->edges, error));
+    rc = GR_POOL_NEW(context, &b->pool, b->length_in, b->links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &b->pool, b->column, gr_comm_route_n_in(&b->edges), error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &b->pool, b->value, gr_comm_route_n_in(&b->edges) * bytes, error);
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_halo_links_tell(&b->links, comm, b->length, b->length_in, sizeof *b->length, error));
+    GR_TRY(gr_comm_route_send(&b->edges, b->turned.col_idx, b->column, sizeof *b->column, error));
+    return bytes > 0 ? gr_comm_route_send(&b->edges, b->turned.values, b->value, bytes, error) : GRAFT_OK;
 }
 
 /* The halo of both directions: vertices from which this rank gathers, and vertices that gather from this rank. */
@@ -192,12 +186,12 @@ int32_t gr_graph_part_symmetrize(const graft_context *context, struct gr_comm *c
 
     GR_TRY_DONE(exchange_reversed(context, comm, part, &back, error));
     rc = unite_remote(context, part, comm->n_ranks, &back, made, error);
-    reversed_fini(context, comm, &back);
+    reversed_fini(comm, &back);
     if (rc == GRAFT_OK) rc = unite_local(context, &part->local, made, error);
     rc = gr_comm_agree(comm, rc, error);
     GR_ASSERT(rc < 0 || gr_csr_part_is_valid(&made->part, comm->n_ranks, comm->rank));
 done:
-    reversed_fini(context, comm, &back);
+    reversed_fini(comm, &back);
     return rc;
 }
 

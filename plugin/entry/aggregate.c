@@ -147,7 +147,7 @@ static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacit
     int32_t        rc = gr_call_begin_on(&call, plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " explain", error);
 
     if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
-    if (rc == GRAFT_OK) gr_plan_explain(plan, text, capacity);
+    if (rc == GRAFT_OK) gr_plan_explain(plan, &(struct gr_text){ text, capacity });
     return gr_call_end(&call, rc);
 }
 

@@ -85,7 +85,7 @@ static int32_t graph_explain(const graft_graph *graph, char *text, uint64_t capa
     int32_t        rc = gr_call_begin_on(&call, graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " explain", error);
 
     if (rc == GRAFT_OK) rc = gr_text_check(text, capacity, &call.error);
-    if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, text, capacity);
+    if (rc == GRAFT_OK) gr_graph_explain(graph, graph->share, &(struct gr_text){ text, capacity });
     return gr_call_end(&call, rc);
 }
 

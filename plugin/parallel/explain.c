@@ -8,7 +8,6 @@
 #include "parallel/traffic.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Whether layer l gathers in a step whose arrays it shares with later layers, so that the backward pass gathers again:
  * with recompute. */
@@ -354,23 +353,13 @@ static void explain_traffic(const struct gr_ranks *r, double seconds, struct gr_
     explain_prediction(r, seconds, bytes, text);
 }
 
-static void explain_plan(const struct gr_ranks *r, struct gr_text *text)
-{
-    uint64_t length;
-
-    gr_plan_explain(r->plans.whole, text->at, text->left);
-    length = strlen(text->at);
-    text->at += length;
-    text->left -= length;
-}
-
 void gr_parallel_explain(const struct gr_strategy *strategy, double seconds, struct gr_text *text)
 {
     const struct gr_ranks *r = (const struct gr_ranks *)strategy;
 
     if (r->plans.whole != NULL && r->wish.has_batches)
         gr_text_add(text, "products belong to evaluations; batches read rows from caches\n");
-    if (r->plans.whole != NULL) explain_plan(r, text);
+    if (r->plans.whole != NULL) gr_plan_explain(r->plans.whole, text);
     if (!gr_parallel_config(r)->kind->gathers) return;
     explain_bits(r, text);
     if (r->wish.has_batches) return; /* their steps send other rows */
@@ -385,7 +374,7 @@ void gr_parallel_columns_explain(const struct gr_strategy *strategy, double seco
     if (gr_parallel_columns_have_remote(r)) {
         gr_text_add(text, "rows of the next table have 1/%d of the columns, which are the columns of their rank\n",
                     r->columns->grid.columns);
-        explain_plan(r, text);
+        gr_plan_explain(r->plans.whole, text);
     }
     explain_bits(r, text);
     explain_columns(r, text);

@@ -90,24 +90,23 @@ static void sent_lines(struct gr_text *text, const graft_plan_info *i)
     gr_text_add(text, "\n");
 }
 
-void gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity)
+void gr_plan_explain(const graft_plan *plan, struct gr_text *text)
 {
-    struct gr_text  t = { text, capacity };
     graft_error     none = { .size = sizeof none };
     graft_plan_info info;
 
     gr_text_add(
-        &t, "rows that each rank receives and sends in a product; halo.cover is %s; plan MB: memory of the new plan",
+        text, "rows that each rank receives and sends in a product; halo.cover is %s; plan MB: memory of the new plan",
         gr_cover_name((int32_t)plan->cover));
-    gr_text_add(&t, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw", "if post",
-                "if pre", "messages", "plan MB");
-    for (int32_t p = 0; p < plan->comm->n_ranks; p++) rank_line(plan, p, &t);
-    rank_line(plan, -1, &t);
+    gr_text_add(text, "\n%-6s %12s %12s %12s %12s %12s %12s %8s %10s\n", "rank", "cut", "rows", "sent", "raw",
+                "if post", "if pre", "messages", "plan MB");
+    for (int32_t p = 0; p < plan->comm->n_ranks; p++) rank_line(plan, p, text);
+    rank_line(plan, -1, text);
     if (grown_bytes(plan) > 0)
-        gr_text_add(&t, "buffers of this rank have grown by %.1f MB\n", (double)grown_bytes(plan) * 1e-6);
+        gr_text_add(text, "buffers of this rank have grown by %.1f MB\n", (double)grown_bytes(plan) * 1e-6);
     gr_plan_info(plan, -1, &info, &none);
     if (info.passes == 0) return;
-    gr_text_add(&t, "%lld products: %.3f s of exchange on this rank, of which it waited %.3f s; %.0f %% hidden\n",
+    gr_text_add(text, "%lld products: %.3f s of exchange on this rank, of which it waited %.3f s; %.0f %% hidden\n",
                 (long long)info.passes, info.exchange_seconds, info.wait_seconds, 100 * info.overlap_fraction);
-    sent_lines(&t, &info);
+    sent_lines(text, &info);
 }

@@ -224,4 +224,4 @@ int32_t gr_spmm_receive(graft_plan *plan, const void **rows, graft_error *error)
 
 /** Counts of one rank, or with -1 of all ranks. \return OK; ERR_ARG. */
 int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info, graft_error *error);
-void    gr_plan_explain(const graft_plan *plan, char *text, uint64_t capacity);
+void    gr_plan_explain(const graft_plan *plan, struct gr_text *text);

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static void explain_model(const struct gr_setup *s, struct gr_text *text)
 {
@@ -64,17 +63,6 @@ static void explain_features(const struct gr_setup *s, struct gr_text *text)
 
     gr_text_add(text, "features  sparse, %.3g %% filled; %s\n", filled,
                 s->run.input.x == NULL ? "multiplied as they are" : "made dense");
-}
-
-/* Tables of all ranks, from data known on every rank. */
-static void explain_ranks(const struct gr_setup *s, struct gr_text *text)
-{
-    uint64_t length;
-
-    gr_graph_explain(s->data.over, s->derived.share, text->at, text->left);
-    length = strlen(text->at);
-    text->at += length;
-    text->left -= length;
 }
 
 static void explain_graph(const struct gr_setup *s, struct gr_text *text)
@@ -184,7 +172,7 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     explain_model(s, &text);
     if (s->data.given.sparse_features != NULL) explain_features(s, &text);
     explain_labels(s, &text);
-    if (s->data.over != NULL) explain_ranks(s, &text);
+    if (s->data.over != NULL) gr_graph_explain(s->data.over, s->derived.share, &text);
     if (s->strategy->ops->report.explain != NULL) s->strategy->ops->report.explain(s->strategy, t->seconds_step, &text);
     explain_graph(s, &text);
     explain_rows(s, &text);
