@@ -98,7 +98,7 @@ static void fill_numbers(const graft_graph *g, const struct row_numbers *r, stru
 
     for (int64_t v = 0; v < g->n_owned; v++)
         for (int64_t i = 0; i < r->length_owned[v]; i++, bit++)
-            *to[g->is_cut[bit / 8] >> bit % 8 & 1]++ = r->first_owned[v] + i;
+            *to[g->slice.is_cut[bit / 8] >> bit % 8 & 1]++ = r->first_owned[v] + i;
     made->part = g->part;
     made->part.local.values = made->local.values;
     made->part.remote.values = made->remote.values;

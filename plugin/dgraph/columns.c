@@ -182,8 +182,8 @@ static void fill_matrices(graft_graph *g, const int64_t *row_ptr, const int32_t 
 /* The edges of a row are divided among the matrices, but new values come in the order of the host. */
 static int32_t note_cut(graft_graph *g, const int32_t *column, int64_t entries, graft_error *error)
 {
-    GR_TRY(GR_POOL_NEW(g->context, &g->pool, g->is_cut, (entries + 7) / 8, error));
-    for (int64_t e = 0; e < entries; e++) g->is_cut[e / 8] |= (uint8_t)((column[e] < 0) << e % 8);
+    GR_TRY(GR_POOL_NEW(g->context, &g->pool, g->slice.is_cut, (entries + 7) / 8, error));
+    for (int64_t e = 0; e < entries; e++) g->slice.is_cut[e / 8] |= (uint8_t)((column[e] < 0) << e % 8);
     return GRAFT_OK;
 }
 

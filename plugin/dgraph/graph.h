@@ -60,6 +60,7 @@ struct gr_graph_slice {
     int64_t        *packed;  /* [n_slice] the place of each row among the packed rows */
     int64_t        *row_ptr; /* [n_slice + 1] if the graph has values that travel to their owners */
     uint32_t        digest;  /* of the entries, if they have values */
+    uint8_t        *is_cut;  /* a bit for each edge of the owned rows, in the order of the host */
 };
 
 /** Objects of the host that have the values of a graph, the latest first. */
@@ -86,8 +87,7 @@ struct graft_graph {
     int64_t              *vertex; /* [n_owned] ascending */
     struct gr_part        part;   /* views of: */
     struct gr_csr         local, remote;
-    struct gr_share      *share;  /* [n_ranks] */
-    uint8_t              *is_cut; /* a bit for each edge of the owned rows, in the order of the host */
+    struct gr_share      *share; /* [n_ranks] */
     struct gr_graph_users users;
 };
 

@@ -128,7 +128,7 @@ static inline void split_row(const graft_graph *g, int64_t row, const char *rece
         return;
     }
     for (int64_t e = local[row] + remote[row]; e < local[row + 1] + remote[row + 1]; e++) {
-        const int is_cut = g->is_cut[e / 8] >> e % 8 & 1;
+        const int is_cut = g->slice.is_cut[e / 8] >> e % 8 & 1;
 
         memcpy(to[is_cut], received + (uint64_t)e * bytes, bytes);
         to[is_cut] += bytes;
