@@ -37,3 +37,27 @@ static inline void gr_parallel_chunks(struct gr_team team, int64_t operations, i
         gr_fp_set(own);
     }
 }
+
+typedef void (*gr_rows_fn)(void *arg, int64_t begin, int64_t end);
+
+struct gr_rows_body {
+    gr_rows_fn body;
+    void      *arg;
+};
+
+static inline void gr_rows_of_chunk(void *rows, int64_t chunk, int64_t begin, int64_t end)
+{
+    const struct gr_rows_body *of = rows;
+
+    (void)chunk;
+    of->body(of->arg, begin, end);
+}
+
+/** The same for a body that needs no number of its chunk. */
+static inline void gr_parallel_rows(struct gr_team team, int64_t operations, int64_t n, int64_t chunk_rows,
+                                    gr_rows_fn body, void *arg)
+{
+    struct gr_rows_body rows = { body, arg };
+
+    gr_parallel_chunks(team, operations, n, chunk_rows, gr_rows_of_chunk, &rows);
+}

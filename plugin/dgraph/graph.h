@@ -115,8 +115,8 @@ int32_t gr_graph_slice_check(const graft_context *context, const graft_slice *sl
  *         ranks; ERR_PEER. */
 int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error);
 
-/** Make graph->local, graph->remote and the halo of the owned rows: ask the ranks whose slices had their columns for the
- *  owners. Collective.
+/** Make graph->local, graph->remote and the halo of the owned rows: ask the ranks whose slices had their columns for
+ *  the owners. Collective.
  * \param[in] row_ptr  [n_owned + 1]
  * \param[in] columns  Of the edges, global.
  * \param[in] values   Of the edges, of type value_type, if the graph has values.

@@ -41,13 +41,12 @@ struct edge_sums_pass {
 };
 
 /* Entries begin .. end-1. Entries are independent, so a chunk may begin inside a row. */
-static void sddmm_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void sddmm_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct edge_pass *pass = arg;
     const int64_t          *row_ptr = pass->o.csr->row_ptr;
     int64_t                 row = 0, after = pass->o.csr->n_rows; /* row_ptr[row] <= begin < row_ptr[after] */
 
-    (void)chunk;
     while (after - row > 1) {
         const int64_t middle = row + (after - row) / 2;
 
@@ -67,7 +66,7 @@ void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *
     struct edge_pass pass = { gr_edge_loops_for(x->dtype), { a, x, y, out, some } };
     const int64_t    entries = gr_csr_entries(a);
 
-    gr_parallel_chunks(team, entries * x->n_cols, entries, GR_EDGE_PIECE, sddmm_chunk, &pass);
+    gr_parallel_rows(team, entries * x->n_cols, entries, GR_EDGE_PIECE, sddmm_chunk, &pass);
 }
 
 /* The cost of an exponential, in operations. */

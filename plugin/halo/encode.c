@@ -241,7 +241,7 @@ struct decode_job {
     int64_t             wrong; /* a row that no encoder wrote, or -1 */
 };
 
-static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void decode_rows(void *arg, int64_t begin, int64_t end)
 {
     struct decode_job            *job = arg;
     struct gr_messages           *m = job->m;
@@ -249,7 +249,6 @@ static void decode_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     float                        *work = m->work.floats + omp_get_thread_num() * GR_CODEC_WORK * m->begun.codec.width;
     int32_t                       q = rank_of(m, GR_RECEIVE, begin);
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         const struct gr_codec codec = row_codec(m, GR_RECEIVE, row);
         void *const           to = raw_row(m, GR_RECEIVE, row);
@@ -277,7 +276,7 @@ int32_t gr_halo_messages_decode(struct gr_messages *m, void *rows, struct gr_tea
 
     if (!m->begun.encodes) return GRAFT_OK;
     m->side[GR_RECEIVE].rows.data = rows;
-    gr_parallel_chunks(gr_halo_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
+    gr_parallel_rows(gr_halo_messages_team(m, team), n * m->begun.codec.width, n, GR_ROWS_AT_ONCE, decode_rows, &job);
     if (job.wrong < 0) return GRAFT_OK;
     q = rank_of(m, GR_RECEIVE, job.wrong);
     gr_fail(error, GRAFT_ERR_FORMAT, "row %lld of the message from rank %d has a scale that no row has",

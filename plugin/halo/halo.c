@@ -145,11 +145,10 @@ static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin,
 }
 
 /* Some rows to send: gathered, unless they are contiguous, and encoded by the same thread. */
-static void pack_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void pack_some(void *arg, int64_t begin, int64_t end)
 {
     struct gr_halo_rows *r = arg;
 
-    (void)chunk;
     if (r->pass.is_refused) {
         const int64_t row_bytes = r->pass.owned.n_cols * gr_dtype_bytes(r->pass.owned.dtype);
 

@@ -11,11 +11,10 @@ struct convert {
     const graft_dense *from, *to;
 };
 
-static void narrow_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void narrow_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct convert *c = arg;
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         const float *from = (const float *)c->from->data + row * c->from->stride;
         uint16_t    *to = (uint16_t *)c->to->data + row * c->to->stride;
@@ -57,7 +56,7 @@ int32_t gr_kernel_dense_convert(const graft_dense *from, const graft_dense *to, 
                        (long long)from->n_cols, (long long)to->n_rows, (long long)to->n_cols);
     }
     if (gr_kernel_dense_overlaps(from, to)) return gr_fail(error, GRAFT_ERR_ARG, "from overlaps to in memory");
-    gr_parallel_chunks(team, from->n_rows * from->n_cols, from->n_rows, CONVERT_ROWS,
-                       narrows ? narrow_rows : widen_rows, &convert);
+    gr_parallel_rows(team, from->n_rows * from->n_cols, from->n_rows, CONVERT_ROWS, narrows ? narrow_rows : widen_rows,
+                     &convert);
     return GRAFT_OK;
 }

@@ -106,12 +106,11 @@ struct reference_product {
     const graft_mxm_args *args;
 };
 
-static void reference_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void reference_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct reference_product *job = arg;
     const graft_mxm_args           *args = job->args;
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         if (args->c->dtype == GRAFT_F32) f32_row(job->a, args, row);
         else f64_row(job->a, args, row);
@@ -129,8 +128,8 @@ static int32_t reference_run(void *state, void *prepared, const graft_csr *a, co
 
     GR_ASSERT(args->threads > 0 && args->b->n_rows == a->n_cols && args->c->n_rows == a->n_rows);
     (void)state, (void)prepared, (void)error;
-    gr_parallel_chunks(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, GR_ROWS_AT_ONCE,
-                       reference_rows, &job);
+    gr_parallel_rows(team, (a->row_ptr[a->n_rows] + a->n_rows) * args->c->n_cols, a->n_rows, GR_ROWS_AT_ONCE,
+                     reference_rows, &job);
     return GRAFT_OK;
 }
 

@@ -101,11 +101,10 @@ static void count_rows(void *arg, int32_t thread, int64_t begin, int64_t end)
     args->rows_done(args->rows_arg, thread, begin, end);
 }
 
-static void report_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void report_chunk(void *arg, int64_t begin, int64_t end)
 {
     const graft_mxm_args *args = arg;
 
-    (void)chunk;
     args->rows_done(args->rows_arg, omp_get_thread_num(), begin, end);
 }
 
@@ -121,8 +120,8 @@ static int32_t check_row_count(const char *name, struct row_count *count, graft_
             error, GRAFT_ERR_MODULE, "kernel %s reports %lld of %lld rows by rows_done%s, expected all or none", name,
             (long long)reported, (long long)n, count->wrong ? ", and threads or rows that do not exist" : "");
     if (reported == 0)
-        gr_parallel_chunks((struct gr_team){ .threads = args.threads, .poll = args.poll, .poll_arg = args.poll_arg },
-                           n * args.c->n_cols, n, GR_ROWS_AT_ONCE, report_chunk, &args);
+        gr_parallel_rows((struct gr_team){ .threads = args.threads, .poll = args.poll, .poll_arg = args.poll_arg },
+                         n * args.c->n_cols, n, GR_ROWS_AT_ONCE, report_chunk, &args);
     return GRAFT_OK;
 }
 

@@ -259,11 +259,10 @@ static int32_t tidy_row(const struct tidy *t, int32_t *row, int64_t count)
     return left;
 }
 
-static void tidy_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void tidy_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct tidy *t = arg;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++)
         t->left[i] = tidy_row(t, t->source + t->row_ptr[i], t->row_ptr[i + 1] - t->row_ptr[i]);
 }
@@ -302,7 +301,7 @@ int32_t gr_mesh_adjacency_tidy(const graft_context *context, struct gr_team team
     int32_t     rc = GR_NEW(context, t.left, n, error);
 
     if (rc < 0) return rc;
-    gr_parallel_chunks(team, n * OPERATIONS_OF_NODE, n, GR_MESH_CHUNK, tidy_chunk, &t);
+    gr_parallel_rows(team, n * OPERATIONS_OF_NODE, n, GR_MESH_CHUNK, tidy_chunk, &t);
     rc = join_tidy_rows(context, &t, n, row_ptr, source, error);
     gr_free(context, t.left);
     return rc;

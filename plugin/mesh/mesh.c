@@ -32,12 +32,11 @@ struct positions {
     const graft_field *x;
 };
 
-static void position_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void position_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct positions *p = arg;
     const graft_mesh       *mesh = p->mesh;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++)
         for (int c = 0; c < mesh->space.dim; c++)
             mesh->space.position[i * mesh->space.dim + c] = gr_mesh_field_at(p->x, mesh->row_of[i], c);
@@ -72,7 +71,7 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
         GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->space.position, mesh->n_sources * mesh->space.dim, error));
     find_targets(mesh);
     sort_by_source(mesh);
-    gr_parallel_chunks(local->team, mesh->n_nodes * mesh->space.dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
+    gr_parallel_rows(local->team, mesh->n_nodes * mesh->space.dim, mesh->n_nodes, GR_MESH_CHUNK, position_chunk, &p);
     return check_images(mesh, error);
 }
 

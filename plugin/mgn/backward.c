@@ -51,13 +51,12 @@ static void run_partials(void *arg, int thread, int64_t begin, int64_t end)
     }
 }
 
-static void add_partials(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void add_partials(void *arg, int64_t begin, int64_t end)
 {
     const struct part *p = arg;
     struct gr_mgn     *g = p->g;
     char              *sum = gr_mgn_at(g, p->gradient, begin);
 
-    (void)chunk;
     if (!p->adds) memset(sum, 0, (uint64_t)((end - begin) * g->blocks.element));
     for (int64_t i = 0; i < partials_of(p); i++) g->loops->add(end - begin, gr_mgn_at(g, partial_at(g, i), begin), sum);
 }
@@ -69,7 +68,7 @@ static int32_t run_part(struct part *p, struct gr_team team, graft_error *error)
     const double             begin = gr_mgn_clock(p->g);
 
     if (rc == GRAFT_OK)
-        gr_parallel_chunks(team, p->elements * partials_of(p), p->elements, GR_EDGE_PIECE, add_partials, p);
+        gr_parallel_rows(team, p->elements * partials_of(p), p->elements, GR_EDGE_PIECE, add_partials, p);
     gr_mgn_measure(p->g, p->l, p->measured, begin);
     return rc;
 }

@@ -150,12 +150,11 @@ struct adding {
     char          *rows;
 };
 
-static void add_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void add_some(void *arg, int64_t begin, int64_t end)
 {
     const struct adding *a = arg;
     struct gr_mgn       *g = a->g;
 
-    (void)chunk;
     g->loops->add_copies(&g->mesh->copies, begin, end, gr_mgn_width(g), g->arrays.copies, a->rows);
 }
 
@@ -183,7 +182,7 @@ int32_t gr_mgn_exchange_end(struct gr_mgn *g, char *rows, struct gr_team team, g
         bytes += g->messages.rows.messages.sent[q].bytes;
         g->messages.received_refused |= g->messages.rows.messages.framed.side[GR_RECEIVE].is_substituted[q];
     }
-    gr_parallel_chunks(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
+    gr_parallel_rows(team, n_copies * gr_mgn_width(g) * 4, n_copies, GR_ROWS_AT_ONCE, add_some, &adding);
     g->messages.bytes_sent += bytes;
     measure_end(g, g->messages.rows.pass.layer, begin, bytes);
     return GRAFT_OK;

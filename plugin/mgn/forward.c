@@ -8,11 +8,10 @@
 
 /* -- blocks and tasks ---------------------------------------------------------------------------------------------- */
 
-static void run_some(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void run_some(void *arg, int64_t begin, int64_t end)
 {
     const struct gr_mgn_pass *p = arg;
 
-    (void)chunk;
     p->body(p->arg, omp_get_thread_num(), begin, end);
 }
 
@@ -25,7 +24,7 @@ int32_t gr_mgn_run(struct gr_mgn *g, struct gr_team team, const struct gr_mgn_pa
     int32_t            rc;
 
     if (team.threads > b->n_threads) team.threads = b->n_threads;
-    gr_parallel_chunks(team, operations, pass->n, pass->rows, run_some, &copy);
+    gr_parallel_rows(team, operations, pass->n, pass->rows, run_some, &copy);
     gr_mgn_measure(g, pass->l, pass->part, begin);
     rc = gr_nn_products_status(b, error);
     return rc < 0 && g->mesh->comm->n_ranks > 1 ? gr_comm_fail(g->mesh->comm, error) : rc;

@@ -80,7 +80,6 @@ static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int64_t            width = from->width, n_src = from->n_src;
     const int                is_long = from->type == GRAFT_I64;
 
-    (void)chunk;
     for (int64_t u = 0; u < from->n_seen && !from->adds; u++)
         memset((u < n_src ? s->dx : s->halo) + u * width + begin, 0, (uint64_t)(end - begin) * sizeof *s->dx);
     for (int64_t at = 0; at < from->n_dst * width; at += width) {
@@ -99,8 +98,8 @@ void gr_model_scatter_extrema(struct gr_run *run, const struct gr_winners *from,
     const double   elements = rows * (double)from->width;
     struct scatter scatter = { from, g, dx, halo };
 
-    gr_parallel_chunks(gr_run_team(run), from->n_dst * from->width, from->width, GR_CHUNK_COLUMNS, scatter_chunk,
-                       &scatter);
+    gr_parallel_rows(gr_run_team(run), from->n_dst * from->width, from->width, GR_CHUNK_COLUMNS, scatter_chunk,
+                     &scatter);
     gr_profile_end(&run->profile, "aggregate", begin, 12 * elements, elements);
 }
 

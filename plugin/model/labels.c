@@ -151,7 +151,6 @@ static void product_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const struct gr_targets *targets = &p->run->targets;
     const int64_t            rows = labels->rows, classes = targets->n_classes;
 
-    (void)chunk;
     if (!p->add) memset(p->to + begin * p->width, 0, (uint64_t)((end - begin) * p->width) * sizeof *p->to);
     for (int64_t v = begin; v < end && v < rows; v++) {
         float *out = p->to + v * p->width;
@@ -172,7 +171,6 @@ static void sum_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int64_t            rows = labels->rows, classes = targets->n_classes, width = p->width;
     double *const            sums = labels->sums;
 
-    (void)chunk;
     for (int64_t c = 0; c < classes; c++) memset(sums + c * width + begin, 0, (uint64_t)(end - begin) * sizeof *sums);
     for (int64_t v = 0; v < rows; v++) {
         if (!labels->taken[v]) continue;
@@ -191,7 +189,7 @@ static void own_product(struct gr_run *run, int64_t rows, const float *from, int
     const double begin = gr_profile_begin(&run->profile);
     struct pass  pass = { run, width, add, from, out };
 
-    gr_parallel_chunks(gr_run_team(run), rows * width, rows, GR_CHUNK_ROWS, product_chunk, &pass);
+    gr_parallel_rows(gr_run_team(run), rows * width, rows, GR_CHUNK_ROWS, product_chunk, &pass);
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)rows * (double)width, 0);
 }
 
@@ -202,7 +200,7 @@ static void own_sums(struct gr_run *run, const float *g, int64_t width, float *t
     const int64_t rows = run->labels.rows;
     struct pass   pass = { run, width, 0, g, to };
 
-    gr_parallel_chunks(gr_run_team(run), rows * width, width, GR_CHUNK_COLUMNS, sum_chunk, &pass);
+    gr_parallel_rows(gr_run_team(run), rows * width, width, GR_CHUNK_COLUMNS, sum_chunk, &pass);
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows * (double)width, 0);
 }
 

@@ -71,9 +71,8 @@ void gr_model_layer_scale(struct gr_run *run, struct gr_operand x, const float *
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)x.rows * (double)width, (double)x.rows * (double)width);
 }
 
-static void mix_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void mix_chunk(void *arg, int64_t begin, int64_t end)
 {
-    (void)chunk;
     gr_mix_part(arg, begin, end);
 }
 
@@ -84,6 +83,6 @@ void gr_model_layer_mix(struct gr_run *run, int64_t count, float by, const float
 
     if (gr_model_workers_mix(run, count, &m)) return;
     gr_model_workers_sync(run);
-    gr_parallel_chunks(gr_run_team(run), count, count, 128 * GR_CHUNK_ROWS, mix_chunk, &m);
+    gr_parallel_rows(gr_run_team(run), count, count, 128 * GR_CHUNK_ROWS, mix_chunk, &m);
     gr_profile_end(&run->profile, "rows", begin, 12 * (double)count, 3 * (double)count);
 }

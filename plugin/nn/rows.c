@@ -17,16 +17,10 @@ void gr_nn_rows_forward_part(void *rows, int64_t begin, int64_t end)
     gr_nn_rows_loops_for(r->isa)->forward(r, begin, end);
 }
 
-static void forward_chunk(void *rows, int64_t chunk, int64_t begin, int64_t end)
-{
-    (void)chunk;
-    gr_nn_rows_forward_part(rows, begin, end);
-}
-
 void gr_nn_rows_forward(struct gr_rows *rows)
 {
     GR_ASSERT(rows->h == NULL || rows->n == 0 || rows->bits != NULL);
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, forward_chunk, rows);
+    gr_parallel_rows(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, gr_nn_rows_forward_part, rows);
 }
 
 static double sum_chunks_of(const double *partial, int64_t stride, int64_t chunks)
@@ -153,17 +147,16 @@ void gr_nn_rows_columns_backward(const struct gr_rows_columns_backward *columns)
         gr_nn_rows_sum_chunks(columns->partial, rows->width, rows->n, rows->width, columns->bias);
 }
 
-static void dropout_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void dropout_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct gr_rows_drop *rows = arg;
 
-    (void)chunk;
     gr_nn_rows_loops_for(rows->isa)->drop(rows, begin, end);
 }
 
 void gr_nn_rows_dropout(struct gr_rows_drop *rows)
 {
-    gr_parallel_chunks(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, dropout_chunk, rows);
+    gr_parallel_rows(rows->team, rows->n * rows->width, rows->n, GR_CHUNK_ROWS, dropout_chunk, rows);
 }
 
 void gr_nn_rows_scale_part(void *scaling, int64_t begin, int64_t end)
@@ -179,13 +172,8 @@ void gr_nn_rows_scale_part(void *scaling, int64_t begin, int64_t end)
     }
 }
 
-static void scale_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
-{
-    (void)chunk;
-    gr_nn_rows_scale_part(arg, begin, end);
-}
-
 void gr_nn_rows_scale(struct gr_rows_scaling *scaling)
 {
-    gr_parallel_chunks(scaling->team, scaling->n * scaling->width, scaling->n, GR_CHUNK_ROWS, scale_chunk, scaling);
+    gr_parallel_rows(scaling->team, scaling->n * scaling->width, scaling->n, GR_CHUNK_ROWS, gr_nn_rows_scale_part,
+                     scaling);
 }

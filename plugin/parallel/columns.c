@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "model/gather.h"
 #include "model/workers.h"
 #include "parallel/explain.h"
@@ -86,6 +87,93 @@ static int32_t begin_blocks(struct gr_ranks *r, const struct gr_run *run, const 
     return gr_parallel_blocks_begin(&r->columns->blocks, &blocks, error);
 }
 
+/* -- counters ----------------------------------------------------------------------------------------------------- */
+
+/* Count the records of a transpose of `what`, to rows or to columns, if it is part of a step. */
+static void count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what, int to_rows)
+{
+    const struct gr_exchange *pass = &r->columns->transpose.exchange;
+    const struct gr_grid     *grid = &r->columns->grid;
+    const struct gr_codec    *codec = &pass->messages->begun.codec;
+    const int32_t             at = run->layer * GR_DIRECTIONS + (int32_t)what->args.direction, n = r->comm->n_ranks;
+    const int32_t             c = r->columns->grid.columns;
+    const int64_t             bytes = gr_halo_messages_row_bytes(pass->messages, &pass->args);
+
+    if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
+    for (int32_t q = 0; q < n; q++) {
+        struct gr_transpose_flow *flow = &r->traffic.turned[(int64_t)at * n + q];
+
+        gr_halo_send_stats_add(&r->traffic.pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
+        for (int32_t peer = q / c * c; peer < (q / c + 1) * c; peer++) {
+            const int64_t elements[GR_SIDES] = {
+                gr_parallel_transpose_elements(grid, what, to_rows ? peer : q, to_rows ? q : peer),
+                gr_parallel_transpose_elements(grid, what, to_rows ? q : peer, to_rows ? peer : q)
+            };
+
+            for (int side = 0; side < GR_SIDES && peer != q; side++) {
+                const int64_t records = gr_chunk_count(elements[side], GR_RECORD);
+
+                flow->rows[side] += records;
+                flow->bytes[side] += gr_parallel_transpose_message_bytes(pass->messages, elements[side], bytes);
+                flow->messages[side] += records > 0;
+            }
+        }
+        flow->exchanges++;
+        flow->bits = codec->bits;
+    }
+    if (codec->bits <= 8) r->traffic.sent[at].code = codec->code;
+    if (codec->bits <= 8) r->traffic.sent[at].rounding = codec->rounding;
+}
+
+/* The same for the blocks of edges received in the last sum. */
+static void count_blocks(struct gr_ranks *r, const struct gr_run *run)
+{
+    const struct gr_blocks *b = &r->columns->blocks;
+    const int32_t           at = run->layer * GR_DIRECTIONS + (int32_t)b->sum.direction, n = r->comm->n_ranks;
+
+    if (run->pass == GRAFT_PASS_EVALUATION || !b->streams) return;
+    for (int32_t q = 0; q < n; q++) {
+        struct gr_transpose_flow *flow = &r->traffic.turned[(int64_t)at * n + q];
+
+        for (int side = 0; side < GR_SIDES; side++)
+            flow->bytes[side] += gr_parallel_blocks_traffic(b, &b->sum, q, side == GR_SEND);
+        flow->edges += gr_parallel_blocks_traffic(b, &b->sum, q, 0);
+    }
+}
+
+/* The same for the exchange between groups, whose ranks have slices of several widths. */
+static void count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, int exact)
+{
+    const graft_plan         *plan = sum->block->of_strategy;
+    const struct gr_exchange *pass = r->exchanges_rows ? &r->halo_rows.exchange : &plan->product.exchange;
+    const struct gr_messages *messages = r->exchanges_rows ? &r->halo_rows.messages : &plan->messages;
+    const int32_t             at = run->layer * GR_DIRECTIONS + (int32_t)sum->direction, n = r->comm->n_ranks;
+    const int back = sum->direction == GR_BACKWARD, is_here = gr_parallel_columns_slice(r, sum->width) > 0;
+    struct gr_exchange_args args = { .direction = sum->direction, .exact = exact, .dtype = GRAFT_F32 };
+
+    if (run->pass == GRAFT_PASS_EVALUATION || r->columns->grid.n_groups == 1 ||
+        r->columns->transpose.exchange.is_repeat)
+        return;
+    for (int32_t q = 0; q < n; q++) {
+        const struct gr_flow     *flow = &(r->exchanges_rows ? r->halo_rows.flow : plan->flow)[q];
+        struct gr_transpose_flow *to = &r->traffic.turned[(int64_t)at * n + q];
+        const int64_t             rows[GR_SIDES] = { back ? flow->in : flow->out, back ? flow->out : flow->in };
+        const int64_t             sent[GR_SIDES] = { back ? flow->messages_in : flow->messages_out,
+                                         back ? flow->messages_out : flow->messages_in };
+
+        args.width = gr_parallel_grid_slice_width(&r->columns->grid, sum->width, q % r->columns->grid.columns);
+        if (args.width == 0) continue;
+        if (is_here) gr_halo_send_stats_add(&r->traffic.pairs[(int64_t)at * n + q], &pass->messages->sent[q]);
+        for (int side = 0; side < GR_SIDES; side++) {
+            to->rows[side] += rows[side];
+            to->bytes[side] += rows[side] * gr_halo_messages_row_bytes(messages, &args);
+            to->messages[side] += sent[side];
+        }
+    }
+}
+
+/* -- transposes --------------------------------------------------------------------------------------------------- */
+
 /* Execute the tasks recorded for workers while slices travel. The phase continues afterwards. */
 static void do_recorded(struct gr_ranks *r, struct gr_run *run)
 {
@@ -105,16 +193,14 @@ static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const str
     struct gr_transpose       *t = &r->columns->transpose;
     const struct gr_transposed what = transposed_of(r, run, sum, 0);
     const int                  records = gr_model_workers_are_recording(run);
-    int32_t                    rc = gr_parallel_transpose_columns_begin(t, &what, sum, gr_run_team(run), error);
 
-    GR_TRY_DONE(rc);
+    GR_TRY(gr_parallel_transpose_columns_begin(t, &what, sum, gr_run_team(run), error));
     if (records) do_recorded(r, run);
-    GR_TRY_DONE(gr_parallel_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
-    gr_parallel_traffic_count_transpose(r, run, &what, 0);
+    GR_TRY(gr_parallel_transpose_columns_end(t, &what, sum, gr_run_team(run), error));
+    count_transpose(r, run, &what, 0);
     if (records) received_parts(run, &t->exchange, r->begin);
     else transposed_parts(run, &t->exchange, r->begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- sums --------------------------------------------------------------------------------------------------------- */
@@ -170,26 +256,24 @@ struct making {
 static int32_t end_halo(struct making *m, graft_error *error)
 {
     const double begin = gr_seconds();
-    int32_t      rc = m->ended ? GRAFT_OK : gr_spmm_end(m->plan, error);
 
-    if (rc == GRAFT_OK && !m->ended) {
-        m->waited = m->plan->product.exchange.received_at - begin;
-        m->added = gr_seconds() - m->plan->product.exchange.received_at;
-    }
+    if (m->ended) return GRAFT_OK;
     m->ended = 1;
-    return rc;
+    GR_TRY(gr_spmm_end(m->plan, error));
+    m->waited = m->plan->product.exchange.received_at - begin;
+    m->added = gr_seconds() - m->plan->product.exchange.received_at;
+    return GRAFT_OK;
 }
 
 static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error *error)
 {
     struct making *m = arg;
-    int32_t        rc = gr_parallel_blocks_multiply(&m->r->columns->blocks, rank, out, error);
 
-    if (rc < 0 || m->plan == NULL) return rc;
-    GR_TRY_DONE(end_halo(m, error));
+    GR_TRY(gr_parallel_blocks_multiply(&m->r->columns->blocks, rank, out, error));
+    if (m->plan == NULL) return GRAFT_OK;
+    GR_TRY(end_halo(m, error));
     gr_parallel_transpose_add_result(&m->r->columns->transpose, m->what, rank, out, m->team);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Turn slices that are computed block by block to rows. */
@@ -211,8 +295,8 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
     blocks->poll = poll_transpose;
     blocks->poll_arg = t;
     GR_TRY(gr_parallel_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_parallel_traffic_count_transpose(r, run, &what, 1);
-    gr_parallel_traffic_count_blocks(r, run);
+    count_transpose(r, run, &what, 1);
+    count_blocks(r, run);
     gr_profile_part(&run->profile, "local", begin, begin + blocks->seconds, 0);
     begin += blocks->seconds;
     if (plan != NULL) {
@@ -244,7 +328,7 @@ static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run
     struct gr_ranks *r = gr_parallel_of(strategy);
     const int32_t    prefix = transposed_of(r, run, sum, 1).prefix;
 
-    gr_parallel_traffic_count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
+    count_columns(r, run, sum, gr_parallel_is_exact(run, sum));
     GR_TRY(turn_to_rows(r, run, sum, has_halo(r, sum) ? sum->block->of_strategy : NULL, error));
     gr_parallel_end_phase(r, run, gr_parallel_columns_slice(r, sum->width), count_edges(r, sum, prefix),
                           (double)gr_parallel_grid_rows(&r->columns->grid, prefix));
@@ -278,7 +362,7 @@ static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const
     gr_parallel_received_parts(run, &rows->exchange, 0, sent, 0);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
 done:
-    if (rc == GRAFT_OK) gr_parallel_traffic_count_columns(r, run, sum, pass.exact);
+    if (rc == GRAFT_OK) count_columns(r, run, sum, pass.exact);
     return rc;
 }
 
@@ -315,7 +399,7 @@ static int32_t extrema_backward(struct gr_ranks *r, struct gr_run *run, const st
     GR_TRY(exchange_group_halo(r, run, sum, t->slice[1], error));
     begin = gr_profile_begin(&run->profile);
     GR_TRY(gr_parallel_transpose_to_rows(t, &what, sum, gr_run_team(run), error));
-    gr_parallel_traffic_count_transpose(r, run, &what, 1);
+    count_transpose(r, run, &what, 1);
     transposed_parts(run, &t->exchange, begin);
     gr_profile_end(&run->profile, "aggregate", begin, 0, 0);
     return GRAFT_OK;
@@ -381,18 +465,16 @@ static int32_t feature_create(const struct gr_strategy_wish *wish, struct gr_str
 /* Extrema also need the rows of the halo of the group, which come from other groups. */
 static int32_t grid_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
 {
-    int32_t rc = create_columns(&gr_grid_ops, wish, strategy, error);
-
-    if (rc == GRAFT_OK) gr_parallel_of(*strategy)->exchanges_rows = gr_run_config(wish->run)->extremum != 0;
-    if (rc == GRAFT_OK) (*strategy)->all_rows = gr_parallel_of(*strategy)->exchanges_rows;
-    return rc;
+    GR_TRY(create_columns(&gr_grid_ops, wish, strategy, error));
+    gr_parallel_of(*strategy)->exchanges_rows = gr_run_config(wish->run)->extremum != 0;
+    (*strategy)->all_rows = gr_parallel_of(*strategy)->exchanges_rows;
+    return GRAFT_OK;
 }
 
 static int32_t columns_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
 {
-    int32_t rc = check_columns(gr_parallel_of(strategy), error);
-
-    return rc < 0 ? rc : gr_parallel_prepare_step(strategy, run, error);
+    GR_TRY(check_columns(gr_parallel_of(strategy), error));
+    return gr_parallel_prepare_step(strategy, run, error);
 }
 
 static const char *const variants[] = { "feature.graph=replicate", "feature.graph=stream" };

@@ -3,8 +3,7 @@
  *
  * columns.c        the strategies, and their steps     grid.c, linked.c  the vertices of a group
  * columns_graph.c  their graph and memory              transpose.c       from rows to slices of columns, and back
- * columns_traffic.c  counters                          edges.c           the edges of one group, in blocks
- *                                                      stream.c          sums block by block
+ * edges.c          the edges of one group, in blocks   stream.c          sums block by block
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -50,14 +49,3 @@ int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const str
                                          graft_error *error);
 void    gr_parallel_columns_values_end(struct gr_strategy *strategy, void *values, int takes);
 void    gr_parallel_columns_destroy(struct gr_strategy *strategy);
-
-/* -- columns_traffic.c --------------------------------------------------------------------------------------------- */
-
-/** Count the records of a transpose of `what`, to rows or to columns, if it is part of a step. */
-void gr_parallel_traffic_count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what,
-                                         int to_rows);
-/** The same for the blocks of edges received in the last sum. */
-void gr_parallel_traffic_count_blocks(struct gr_ranks *r, const struct gr_run *run);
-/** The same for the exchange between groups, whose ranks have slices of several widths. */
-void gr_parallel_traffic_count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum,
-                                       int exact);

@@ -84,13 +84,12 @@ static int32_t make_blocks(struct gr_ranks *r, const struct gr_part *linked, str
 /* The blocks of the rows that layers compute in a step. Collective. */
 static int32_t mask_blocks(struct gr_ranks *r, struct gr_edge_sets *sets, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    const struct gr_grid *grid = &r->columns->grid;
 
-    for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
+    for (int32_t l = 0; l < r->n_layers; l++)
         if (r->plans.masked[l].plan != NULL)
-            rc =
-                gr_parallel_edge_sets_mask(r->wish.budget, r->comm, &r->columns->grid, l, r->n_layers - l, sets, error);
-    return rc;
+            GR_TRY(gr_parallel_edge_sets_mask(r->wish.budget, r->comm, grid, l, r->n_layers - l, sets, error));
+    return GRAFT_OK;
 }
 
 /* All rows: the plan of the edges from other groups, and the edges inside the group. */
@@ -198,22 +197,18 @@ static int32_t reserve_stale_slices(struct gr_ranks *r, graft_error *error)
     const int64_t        need = gr_parallel_transpose_layers_need(t, &t->layers);
     int32_t rc = gr_budget_check(r->wish.budget, (double)need, "messages (stale slices of columns)", error);
 
-    GR_TRY_DONE(rc);
-    rc = gr_parallel_transpose_layers_reserve(t, &t->layers, error);
+    if (rc == GRAFT_OK) rc = gr_parallel_transpose_layers_reserve(t, &t->layers, error);
     gr_parallel_charge(r);
-done:
     return rc;
 }
 
 /* Slices of sums of `width` columns. */
 static int32_t reserve_slices(struct gr_ranks *r, int64_t width, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    int32_t rc = gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error);
 
-    GR_TRY_DONE(gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error));
-    rc = gr_parallel_transpose_reserve(&r->columns->transpose, width, error);
+    if (rc == GRAFT_OK) rc = gr_parallel_transpose_reserve(&r->columns->transpose, width, error);
     gr_parallel_charge(r);
-done:
     return rc;
 }
 
@@ -251,14 +246,10 @@ struct new_columns {
 static int32_t make_new_blocks(struct gr_ranks *r, const struct gr_part *linked, struct gr_edge_sets *sets,
                                graft_error *error)
 {
-    int32_t rc = make_blocks(r, linked, sets, error);
-
-    GR_TRY_DONE(rc);
-    GR_TRY_DONE(mask_blocks(r, sets, error));
-    if (!r->columns->blocks.streams)
-        rc = gr_parallel_edge_sets_gather(r->wish.budget, r->comm, &r->columns->grid, sets, error);
-done:
-    return rc;
+    GR_TRY(make_blocks(r, linked, sets, error));
+    GR_TRY(mask_blocks(r, sets, error));
+    if (r->columns->blocks.streams) return GRAFT_OK;
+    return gr_parallel_edge_sets_gather(r->wish.budget, r->comm, &r->columns->grid, sets, error);
 }
 
 int32_t gr_parallel_columns_values_begin(struct gr_strategy *strategy, const struct gr_part *part, void **values,

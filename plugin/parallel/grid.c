@@ -45,23 +45,22 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
     rc = GR_NEW(context, grid->reach, n_ranks * (n_levels + 1), error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->place, n_ranks * n_levels, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, grid->owned, n_levels + 1, error);
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(gr_parallel_linked_rows_init(budget, comm, part, &grid->linked, error));
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_parallel_linked_rows_init(budget, comm, part, &grid->linked, error));
     memcpy(grid->owned, reach, (uint64_t)(n_levels + 1) * sizeof *reach);
     mine = grid->reach + comm->rank * (int64_t)(n_levels + 1);
     for (int32_t level = 0; level <= n_levels; level++)
         mine[level] = gr_parallel_linked_rows_among(&grid->linked, reach[level]);
-    GR_TRY_DONE(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
+    GR_TRY(gr_comm_allgather(comm, mine, (uint64_t)(n_levels + 1) * sizeof *mine, grid->reach, error));
     for (int32_t g = 0; g < grid->n_groups; g++) {
         const int64_t rows = place_group(grid, g);
 
         if (rows > most) most = rows;
     }
     if (most > INT32_MAX)
-        rc = gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%d ranks share the columns of %lld vertices, expected %d at most",
-                     columns, (long long)most, INT32_MAX);
-done:
-    return rc;
+        return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "%d ranks share the columns of %lld vertices, expected %d at most",
+                       columns, (long long)most, INT32_MAX);
+    return GRAFT_OK;
 }
 
 void gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid)

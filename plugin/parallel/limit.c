@@ -85,20 +85,18 @@ int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struc
     const int              is_auto = r->wish.over->division.compares;
     char                   mode[64] = "", words[320] = "";
     struct gr_text         advice = { words, sizeof words };
-    int32_t                rc = GRAFT_OK;
 
     /* With more memory auto may choose another mode, which needs more. */
     if (is_auto && strategy->ops == &gr_grid_ops)
         snprintf(mode, sizeof mode, "parallel=grid:%d and ", r->wish.over->columns);
     else if (is_auto) snprintf(mode, sizeof mode, "parallel=%s and ", name);
     advise_options(strategy->ops, bytes, variant, &advice);
-    GR_TRY_DONE(advise_modes(r, least, &advice, error));
-    rc = gr_fail(error, GRAFT_ERR_NOMEM,
-                 "with parallel=%s%s a rank needs %.1f MB at least%s, more than one of them may use; expected option%s "
-                 "%smemory.limit=%.0f or more%s",
-                 name, is_auto ? ", which auto has chosen," : "", least * 1e-6,
-                 r->wish.has_batches ? " beside the arrays of batches" : "", mode[0] != '\0' ? "s" : "", mode,
-                 ceil(least * 1e-6), words);
-done:
-    return rc;
+    GR_TRY(advise_modes(r, least, &advice, error));
+    return gr_fail(
+        error, GRAFT_ERR_NOMEM,
+        "with parallel=%s%s a rank needs %.1f MB at least%s, more than one of them may use; expected option%s "
+        "%smemory.limit=%.0f or more%s",
+        name, is_auto ? ", which auto has chosen," : "", least * 1e-6,
+        r->wish.has_batches ? " beside the arrays of batches" : "", mode[0] != '\0' ? "s" : "", mode,
+        ceil(least * 1e-6), words);
 }

@@ -63,14 +63,13 @@ static int repeats_rows(const struct gr_ranks *r, int32_t l)
 static int32_t mask_rows(struct gr_ranks *r, int32_t l, const int64_t *rows, graft_error *error)
 {
     struct gr_masked_rows *m = &r->plans.masked[l];
-    int32_t                rc =
+    const int32_t          rc =
         gr_graph_part_first_rows(r->context, r->plans.part, r->comm->n_ranks, rows[l + 1], rows[l], &m->part, error);
 
-    GR_TRY_DONE(gr_comm_agree(r->comm, rc, error));
-    GR_TRY_DONE(make_plan(r, &m->part.part, &m->plan, error));
+    GR_TRY(gr_comm_agree(r->comm, rc, error));
+    GR_TRY(make_plan(r, &m->part.part, &m->plan, error));
     r->plans.step[l] = m->plan;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The plan of each layer in a step determines its messages. */
@@ -181,12 +180,10 @@ double gr_parallel_plans_need(const struct gr_ranks *r)
 
 static int32_t reserve_plan(struct gr_ranks *r, graft_plan *plan, int32_t layer, int64_t width, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    int32_t rc = gr_budget_check(r->wish.budget, plan_need(plan, layer, width), "messages (rows of others)", error);
 
-    GR_TRY_DONE(gr_budget_check(r->wish.budget, plan_need(plan, layer, width), "messages (rows of others)", error));
-    rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
+    if (rc == GRAFT_OK) rc = gr_plan_reserve(plan, layer, width, GRAFT_F32, error);
     gr_parallel_charge(r);
-done:
     return rc;
 }
 
@@ -202,11 +199,9 @@ static int32_t cut_matrices(struct gr_ranks *r, graft_plan *plan, int64_t rows, 
 
 int32_t gr_parallel_plans_cut(struct gr_ranks *r, graft_error *error)
 {
-    int32_t rc = cut_matrices(r, r->plans.whole, r->graph.whole->n_src, error);
-
-    for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
-        rc = cut_matrices(r, r->plans.step[l], r->graph.step[0].n_src, error);
-    return rc;
+    GR_TRY(cut_matrices(r, r->plans.whole, r->graph.whole->n_src, error));
+    for (int32_t l = 0; l < r->n_layers; l++) GR_TRY(cut_matrices(r, r->plans.step[l], r->graph.step[0].n_src, error));
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_plans_reserve(struct gr_ranks *r, graft_error *error)
@@ -265,12 +260,11 @@ int32_t gr_parallel_plans_list_layers(struct gr_ranks *r, struct gr_halo_layers 
 int32_t gr_parallel_plans_values_begin(struct gr_ranks *r, const struct gr_part *part, struct gr_new_plans *values,
                                        graft_error *error)
 {
-    int32_t rc = gr_plan_values_begin(r->plans.whole, part, &values->whole, error);
-
-    for (int32_t l = 0; l < r->n_layers && rc == GRAFT_OK; l++)
+    GR_TRY(gr_plan_values_begin(r->plans.whole, part, &values->whole, error));
+    for (int32_t l = 0; l < r->n_layers; l++)
         if (r->plans.masked[l].plan != NULL)
-            rc = gr_plan_values_begin(r->plans.masked[l].plan, part, &values->masked[l], error);
-    return rc;
+            GR_TRY(gr_plan_values_begin(r->plans.masked[l].plan, part, &values->masked[l], error));
+    return GRAFT_OK;
 }
 
 void gr_parallel_plans_values_end(struct gr_ranks *r, struct gr_new_plans *values, int takes)

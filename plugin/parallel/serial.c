@@ -14,9 +14,8 @@ struct serial {
 static int32_t serial_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
 {
     struct serial *made;
-    int32_t        rc = GR_NEW(wish->run->context, made, 1, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(GR_NEW(wish->run->context, made, 1, error));
     *made = (struct serial){ .base = { .ops = &gr_serial_ops }, .context = wish->run->context };
     *strategy = &made->base;
     return GRAFT_OK;

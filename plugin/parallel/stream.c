@@ -23,23 +23,11 @@ void gr_parallel_blocks_fini(struct gr_blocks *b)
         const struct gr_held_blocks *held = &b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS];
 
         for (int32_t k = 0; k < b->grid->columns && held->a != NULL; k++) gr_matrix_destroy(held->a[k]);
-        gr_free(b->context, held->a);
-        gr_free(b->context, held->row_ptr);
     }
     gr_matrix_destroy(b->a);
-    gr_free(b->context, b->row_ptr);
-    for (int i = 0; i < 2; i++) {
-        gr_free(b->context, b->count[i]);
-        gr_free(b->context, b->column[i]);
-        gr_free(b->context, b->values[i]);
-    }
+    gr_pool_fini(b->context, &b->pool);
     gr_parallel_edge_sets_fini(b->context, &b->sets);
     *b = (struct gr_blocks){ 0 };
-}
-
-static int32_t own_rank(const struct gr_blocks *b)
-{
-    return b->comm->rank;
 }
 
 static int has_values(const struct gr_blocks *b)
@@ -74,19 +62,13 @@ static int64_t buffer_bytes(const struct gr_blocks *b, int64_t rows, int64_t ent
 
 int64_t gr_parallel_blocks_bytes(const struct gr_blocks *b)
 {
-    int64_t held = 0;
-
-    if (b->context == NULL) return 0;
-    for (int i = 0; i < GR_DIRECTIONS * GR_ROW_SLOTS; i++)
-        held += gr_memory_bytes(b->held[i / GR_ROW_SLOTS][i % GR_ROW_SLOTS].row_ptr);
-    return held + gr_parallel_edge_sets_bytes(&b->sets, b->grid) + gr_memory_bytes(b->row_ptr) +
-           (b->count[0] != NULL ? buffer_bytes(b, b->most_rows, b->most_entries) : 0);
+    return b->context != NULL ? b->pool.bytes + gr_parallel_edge_sets_bytes(&b->sets, b->grid) : 0;
 }
 
 /* Bytes for the blocks of one matrix. */
 static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *set, int streams)
 {
-    const int32_t first = streams ? own_rank(b) : b->grid->first, end = first + (streams ? 1 : b->grid->columns);
+    const int32_t first = streams ? b->comm->rank : b->grid->first, end = first + (streams ? 1 : b->grid->columns);
     int64_t       bytes = (int64_t)b->comm->n_ranks * (b->grid->n_levels + 1) * (int64_t)sizeof *set->ends;
 
     if (set->ends == NULL) return 0;
@@ -114,9 +96,9 @@ static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b,
 
     GR_TRY(gr_budget_check(budget, (double)bytes, "graph (blocks of rows of other ranks)", error));
     for (int i = 0; i < 2; i++) {
-        GR_TRY(GR_NEW(b->context, b->count[i], b->most_rows, error));
-        GR_TRY(GR_NEW(b->context, b->column[i], b->most_entries, error));
-        if (has_values(b)) GR_TRY(GR_NEW(b->context, b->values[i], b->most_entries, error));
+        GR_TRY(GR_POOL_NEW(b->context, &b->pool, b->received[i].count, b->most_rows, error));
+        GR_TRY(GR_POOL_NEW(b->context, &b->pool, b->received[i].column, b->most_entries, error));
+        if (has_values(b)) GR_TRY(GR_POOL_NEW(b->context, &b->pool, b->received[i].values, b->most_entries, error));
     }
     return GRAFT_OK;
 }
@@ -149,25 +131,24 @@ static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, i
     const int32_t   n = b->grid->columns;
     const graft_csr empty = { .size = sizeof empty };
     int64_t        *row_ptr = all != NULL ? all->row_ptr : NULL;
-    int32_t         rc = GR_NEW(b->context, held->a, n, error);
 
     held->set = set;
     held->rows = rows;
-    GR_TRY_DONE(rc);
+    GR_TRY(GR_POOL_NEW(b->context, &b->pool, held->a, n, error));
     if (all == NULL) {
-        GR_TRY_DONE(GR_NEW(b->context, held->row_ptr, gr_parallel_grid_rows(b->grid, set->levels) + n, error));
+        GR_TRY(
+            GR_POOL_NEW(b->context, &b->pool, held->row_ptr, gr_parallel_grid_rows(b->grid, set->levels) + n, error));
         row_ptr = held->row_ptr;
     }
     for (int32_t k = 0; k < n; k++) {
         const struct gr_edge_block block = gr_parallel_edge_block_of(set, b->grid, b->grid->first + k, rows);
 
-        GR_TRY_DONE(gr_matrix_create(b->context, &empty, &held->a[k], error));
+        GR_TRY(gr_matrix_create(b->context, &empty, &held->a[k], error));
         if (all == NULL) fill_row_ptr(&block, row_ptr);
         set_block(&block, gr_parallel_grid_rows(b->grid, columns) + b->beyond, row_ptr, held->a[k]);
         row_ptr += gr_parallel_grid_rows_of(b->grid, b->grid->first + k, set->levels) + 1;
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_parallel_blocks_mask(struct gr_blocks *b, int32_t layer, int32_t prefix, graft_error *error)
@@ -199,30 +180,23 @@ void gr_parallel_blocks_swap(struct gr_blocks *b, struct gr_edge_sets *sets)
     }
 }
 
-/* Matrices of all rows. */
-static int32_t hold_all(struct gr_blocks *b, graft_error *error)
-{
-    const int32_t all = b->grid->n_levels;
-
-    for (int d = 0; d < GR_DIRECTIONS; d++)
-        if (b->sets.whole[d].ends != NULL)
-            GR_TRY(hold_blocks(b, &b->sets.whole[d], all, all, NULL, &b->held[d][GR_ALL_ROWS], error));
-    return GRAFT_OK;
-}
-
 int32_t gr_parallel_blocks_choose(const struct gr_budget *budget, struct gr_blocks *b, int streams, graft_error *error)
 {
     const graft_csr empty = { .size = sizeof empty };
+    const int32_t   all = b->grid->n_levels;
     int32_t         rc = gr_matrix_create(b->context, &empty, &b->a, error);
 
     b->streams = streams;
     find_largest_block(b, &b->most_rows, &b->most_entries);
-    if (rc == GRAFT_OK && streams) rc = GR_NEW(b->context, b->row_ptr, b->most_rows + 1, error);
+    if (rc == GRAFT_OK && streams) rc = GR_POOL_NEW(b->context, &b->pool, b->row_ptr, b->most_rows + 1, error);
     if (rc == GRAFT_OK && streams) rc = make_buffers(budget, b, error);
     GR_TRY(gr_comm_agree(b->comm, rc, error));
     if (streams) return GRAFT_OK;
     GR_TRY(gr_parallel_edge_sets_gather(budget, b->comm, b->grid, &b->sets, error));
-    return gr_comm_agree(b->comm, hold_all(b, error), error);
+    for (int d = 0; d < GR_DIRECTIONS && rc == GRAFT_OK; d++)
+        if (b->sets.whole[d].ends != NULL)
+            rc = hold_blocks(b, &b->sets.whole[d], all, all, NULL, &b->held[d][GR_ALL_ROWS], error);
+    return gr_comm_agree(b->comm, rc, error);
 }
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
@@ -283,9 +257,10 @@ static uint32_t block_crc(const struct gr_edge_block *block)
 /* The place where the block of a rank is received, one of two places. */
 static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t places, int place)
 {
-    const struct gr_frame frame = block_frame(b, rank_behind(b, places));
+    const struct gr_frame        frame = block_frame(b, rank_behind(b, places));
+    const struct gr_block_space *to = &b->received[place];
 
-    return (struct gr_edge_block){ b->count[place], b->column[place], b->values[place], frame.rows, frame.width };
+    return (struct gr_edge_block){ to->count, to->column, to->values, frame.rows, frame.width };
 }
 
 /* Receive the next block that this rank needs. */
@@ -294,12 +269,13 @@ static int32_t receive_next(struct gr_blocks *b, graft_error *error)
     const int32_t n = b->grid->columns;
     const int     place = b->transit.n_posted % 2;
 
-    while (b->transit.next < n && !needs_block(b, &b->sum, own_rank(b), rank_behind(b, b->transit.next)))
+    while (b->transit.next < n && !needs_block(b, &b->sum, b->comm->rank, rank_behind(b, b->transit.next)))
         b->transit.next++;
     if (b->transit.next >= n) return GRAFT_OK;
     struct gr_block_message *const message = &b->transit.in[place];
     const struct gr_edge_block     block = received_block(b, b->transit.next, place);
-    void *const                    data[] = { &message->frame, b->count[place], b->column[place], b->values[place] };
+    const struct gr_block_space   *to = &b->received[place];
+    void *const                    data[] = { &message->frame, to->count, to->column, to->values };
 
     for (int part = 0; part < GR_BLOCK_PARTS; part++)
         if (part_bytes(&block, part) > 0)
@@ -320,12 +296,12 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
         struct gr_block_message *message = &b->transit.out[b->transit.n_sent % 2];
         struct gr_edge_block     block;
 
-        if (!needs_block(b, &b->sum, to, own_rank(b))) continue;
-        block = gr_parallel_edge_block_of(b->sum.set, b->grid, own_rank(b), b->sum.rows);
+        if (!needs_block(b, &b->sum, to, b->comm->rank)) continue;
+        block = gr_parallel_edge_block_of(b->sum.set, b->grid, b->comm->rank, b->sum.rows);
         const void *const data[] = { &message->frame, block.count, block.column, block.values };
 
         GR_TRY(gr_comm_wait(b->comm, message->requests, GR_BLOCK_PARTS, error));
-        message->frame = block_frame(b, own_rank(b));
+        message->frame = block_frame(b, b->comm->rank);
         gr_comm_frame_seal_crc(&message->frame, b->transit.crc);
         for (int part = 0; part < GR_BLOCK_PARTS; part++)
             if (part_bytes(&block, part) > 0)
@@ -354,7 +330,7 @@ static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_b
 
 int32_t gr_parallel_blocks_begin(struct gr_blocks *b, const struct gr_block_sum *sum, graft_error *error)
 {
-    const struct gr_edge_block own = gr_parallel_edge_block_of(sum->set, b->grid, own_rank(b), sum->rows);
+    const struct gr_edge_block own = gr_parallel_edge_block_of(sum->set, b->grid, b->comm->rank, sum->rows);
 
     b->sum = *sum;
     b->seconds = 0;
@@ -388,14 +364,14 @@ static int32_t *winners_of(const struct gr_blocks *b, int32_t rank)
 
     if (b->sum.winner == NULL) return NULL;
     for (int32_t q = b->grid->first; q < rank; q++) rows += gr_parallel_grid_rows_of(b->grid, q, b->sum.rows);
-    return b->sum.winner + rows * slice_columns(b, &b->sum, own_rank(b));
+    return b->sum.winner + rows * slice_columns(b, &b->sum, b->comm->rank);
 }
 
 /* out = a times the slice of the input, where `a` has the rows of a rank. */
 static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a, float *out, graft_error *error)
 {
     const struct gr_block_sum *sum = &b->sum;
-    const int64_t              columns = slice_columns(b, sum, own_rank(b));
+    const int64_t              columns = slice_columns(b, sum, b->comm->rank);
     const double               begin = gr_seconds();
     const graft_dense          x = gr_dense_view(sum->x, GRAFT_F32, a->csr.n_cols, columns, columns);
     const graft_dense          c = gr_dense_view(out, GRAFT_F32, a->csr.n_rows, columns, columns);
@@ -418,26 +394,16 @@ static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a
     return rc;
 }
 
-/* Wait until the block of this rank is sent to all ranks that need it. */
-static int32_t end_blocks(struct gr_blocks *b, graft_error *error)
-{
-    int32_t rc = send_until(b, b->grid->columns, error);
-
-    for (int i = 0; i < 2 && rc == GRAFT_OK; i++)
-        rc = gr_comm_wait(b->comm, b->transit.out[i].requests, GR_BLOCK_PARTS, error);
-    return rc;
-}
-
 int32_t gr_parallel_blocks_multiply(void *arg, int32_t rank, float *out, graft_error *error)
 {
     struct gr_blocks          *b = arg;
     const struct gr_block_sum *sum = &b->sum;
-    const int32_t              n = b->grid->columns, places = (rank - own_rank(b) + n) % n;
+    const int32_t              n = b->grid->columns, places = (rank - b->comm->rank + n) % n;
     struct gr_edge_block       block;
 
     if (!b->streams)
         return multiply_block(b, rank, b->held[sum->direction][sum->slot].a[rank - b->grid->first], out, error);
-    if (rank == own_rank(b)) {
+    if (rank == b->comm->rank) {
         block = gr_parallel_edge_block_of(sum->set, b->grid, rank, sum->rows);
     } else {
         /* Before a rank waits for the block of the rank `places` places after it, it has sent its own block to as many
@@ -451,7 +417,9 @@ int32_t gr_parallel_blocks_multiply(void *arg, int32_t rank, float *out, graft_e
     /* Kernel `simd` prepares it in two passes over its rows. */
     set_block(&block, gr_parallel_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
     GR_TRY(multiply_block(b, rank, b->a, out, error));
-    if (rank == own_rank(b)) return end_blocks(b, error);
+    if (rank != b->comm->rank) return GRAFT_OK;
+    GR_TRY(send_until(b, n, error));
+    for (int i = 0; i < 2; i++) GR_TRY(gr_comm_wait(b->comm, b->transit.out[i].requests, GR_BLOCK_PARTS, error));
     return GRAFT_OK;
 }
 

@@ -17,6 +17,12 @@ struct gr_block_message {
     struct gr_request requests[GR_BLOCK_PARTS];
 };
 
+/** Space for a received block. */
+struct gr_block_space {
+    int32_t *count, *column; /* [most_rows] and [most_entries] */
+    float   *values;         /* [most_entries], or NULL */
+};
+
 /** The matrices of the held blocks of a set, or of their first rows. */
 struct gr_held_blocks {
     const struct gr_edge_set *set;
@@ -56,6 +62,7 @@ struct gr_block_transit {
 
 struct gr_blocks {
     graft_context        *context;
+    struct gr_pool        pool; /* all arrays but those of the sets */
     struct gr_comm       *comm;
     const struct gr_grid *grid;
     int32_t               channel;
@@ -66,8 +73,7 @@ struct gr_blocks {
     graft_matrix         *a;       /* of a received block, with: */
     int64_t              *row_ptr; /* [most_rows + 1] */
     int64_t               most_rows, most_entries;
-    int32_t              *count[2], *column[2]; /* the two received blocks */
-    float                *values[2];
+    struct gr_block_space received[2];
 
     /* The sum that has begun: */
     struct gr_block_sum     sum;

@@ -50,24 +50,27 @@ void gr_parallel_traffic_count(struct gr_ranks *r, const struct gr_run *run, con
     sent->row_bytes += gr_halo_messages_row_bytes(pass->messages, &pass->args);
 }
 
+/* Add the records of a rank, or with -1 of all ranks: [n_ranks] records of 64-bit integers. */
+static void add_records(const struct gr_ranks *r, int32_t rank, const void *records, int64_t bytes, void *sum)
+{
+    const int64_t *from = records, n = bytes / (int64_t)sizeof *from;
+    int64_t       *to = sum;
+
+    for (int32_t q = rank < 0 ? 0 : rank; q < (rank < 0 ? r->comm->n_ranks : rank + 1); q++)
+        for (int64_t i = 0; i < n; i++) to[i] += from[q * n + i];
+}
+
 /* Rows that a rank, or with -1 all ranks, sent and received in the transposes of a slot. */
 static struct gr_transpose_flow turned_of(const struct gr_ranks *r, int32_t slot, int32_t rank)
 {
-    struct gr_transpose_flow sum = { 0 };
+    struct gr_transpose_flow        sum = { 0 };
+    const struct gr_transpose_flow *flow = r->traffic.turned;
 
-    for (int32_t q = 0; q < r->comm->n_ranks && r->traffic.turned != NULL && slot < slots_of(r); q++) {
-        const struct gr_transpose_flow *flow = &r->traffic.turned[(int64_t)slot * r->comm->n_ranks + q];
-
-        if (rank >= 0 && rank != q) continue;
-        for (int side = 0; side < GR_SIDES; side++) {
-            sum.rows[side] += flow->rows[side];
-            sum.bytes[side] += flow->bytes[side];
-            sum.messages[side] += flow->messages[side];
-        }
-        sum.edges += flow->edges;
-        sum.exchanges = flow->exchanges;
-        sum.bits = flow->bits;
-    }
+    if (flow == NULL || slot >= slots_of(r)) return sum;
+    flow += (int64_t)slot * r->comm->n_ranks;
+    add_records(r, rank, flow, sizeof *flow, &sum);
+    sum.exchanges = flow->exchanges; /* the same on all ranks, like the bits */
+    sum.bits = flow->bits;
     return sum;
 }
 
@@ -80,14 +83,7 @@ struct gr_flow gr_parallel_traffic_flow(const struct gr_ranks *r, const struct g
 {
     struct gr_flow sum = { 0 };
 
-    for (int32_t q = 0; flow != NULL && q < r->comm->n_ranks; q++) {
-        if (rank >= 0 && rank != q) continue;
-        sum.in += flow[q].in;
-        sum.out += flow[q].out;
-        sum.if_post += flow[q].if_post;
-        sum.messages_in += flow[q].messages_in;
-        sum.messages_out += flow[q].messages_out;
-    }
+    if (flow != NULL) add_records(r, rank, flow, sizeof *flow, &sum);
     return sum;
 }
 
@@ -96,12 +92,7 @@ struct gr_row_bits_flow gr_parallel_traffic_adapted(const struct gr_ranks *r, co
 {
     struct gr_row_bits_flow sum = { 0 };
 
-    for (int32_t q = 0; layer != NULL && q < r->comm->n_ranks; q++) {
-        if (rank >= 0 && rank != q) continue;
-        sum.bytes_in += layer->bits.flow[q].bytes_in;
-        sum.bytes_out += layer->bits.flow[q].bytes_out;
-        for (int i = 0; i < 3; i++) sum.rows_out[i] += layer->bits.flow[q].rows_out[i];
-    }
+    if (layer != NULL) add_records(r, rank, layer->bits.flow, sizeof *layer->bits.flow, &sum);
     return sum;
 }
 

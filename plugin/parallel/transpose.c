@@ -15,38 +15,26 @@ int32_t gr_parallel_transpose_init(const graft_context *context, struct gr_comm 
 {
     *t = (struct gr_transpose){ .context = context, .grid = grid, .n_layers = n_layers, .rows = { rows[0], rows[1] } };
     GR_TRY(gr_halo_messages_init(context, comm, 0, &t->messages, error));
-    GR_TRY(GR_NEW(context, t->of_layer, n_layers, error));
-    GR_TRY(GR_NEW(context, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
+    GR_TRY(GR_POOL_NEW(context, &t->pool, t->of_layer, n_layers, error));
+    GR_TRY(GR_POOL_NEW(context, &t->pool, t->kept, 2 * (int64_t)n_layers * GR_SIDES * (comm->n_ranks + 1), error));
     for (int side = 0; side < GR_SIDES; side++) {
-        GR_TRY(GR_NEW(context, t->start[side], comm->n_ranks + 1, error));
-        GR_TRY(GR_NEW(context, t->spare[side], comm->n_ranks, error));
+        GR_TRY(GR_POOL_NEW(context, &t->pool, t->start[side], comm->n_ranks + 1, error));
+        GR_TRY(GR_POOL_NEW(context, &t->pool, t->spare[side], comm->n_ranks, error));
         t->messages.side[side].spare = t->spare[side];
     }
     return GRAFT_OK;
-}
-
-static void buffers_fini(struct gr_transpose *t)
-{
-    for (int i = 0; i < 2; i++) {
-        gr_free(t->context, t->record[i]);
-        gr_free(t->context, t->slice[i]);
-        t->record[i] = t->slice[i] = NULL;
-    }
-    t->records = t->elements[0] = t->elements[1] = 0;
 }
 
 void gr_parallel_transpose_fini(struct gr_transpose *t)
 {
     if (t->context == NULL) return;
     gr_halo_layers_fini(&t->layers);
-    buffers_fini(t);
     gr_halo_messages_fini(&t->messages);
-    gr_free(t->context, t->of_layer);
-    gr_free(t->context, t->kept);
-    for (int side = 0; side < GR_SIDES; side++) {
-        gr_free(t->context, t->start[side]);
-        gr_free(t->context, t->spare[side]);
+    for (int i = 0; i < 2; i++) {
+        gr_free(t->context, t->record[i]);
+        gr_free(t->context, t->slice[i]);
     }
+    gr_pool_fini(t->context, &t->pool);
     *t = (struct gr_transpose){ 0 };
 }
 
@@ -83,9 +71,7 @@ int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t)
 {
     if (t->context == NULL) return 0;
     return (GR_SIDES * t->records * GR_RECORD + t->elements[0] + t->elements[1]) * (int64_t)sizeof(float) +
-           GR_SIDES * (2 + 2 * t->n_layers) * (int64_t)sizeof **t->start * (t->messages.comm->n_ranks + 1) +
-           (int64_t)sizeof *t->of_layer * t->n_layers + gr_halo_messages_bytes(&t->messages) +
-           gr_halo_layers_bytes(&t->layers);
+           t->pool.bytes + gr_halo_messages_bytes(&t->messages) + gr_halo_layers_bytes(&t->layers);
 }
 
 /* A larger array, whose contents are not copied. */
@@ -251,7 +237,7 @@ static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int6
 }
 
 /* The slice of rows of x for another rank. */
-static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void split_slice(void *arg, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
     const int32_t     k = job->peer - job->t->grid->first;
@@ -259,19 +245,17 @@ static void split_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int64_t     n = gr_parallel_grid_slice_width(job->t->grid, job->what->width, k);
     float *const      to = records_of(job, GR_SEND, job->peer);
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++)
         copy_part(job->sum, gr_parallel_linked_row(&job->t->grid->linked, i), first, n, to + i * n);
 }
 
 /* The slice of rows of x that stays here. */
-static void keep_slice(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void keep_slice(void *arg, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
     const struct gr_grid *grid = job->t->grid;
     const int64_t         first = gr_parallel_grid_slice(grid, job->what->width, grid->column);
 
-    (void)chunk;
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, job->rank, level, begin, end);
 
@@ -294,23 +278,22 @@ static void place_piece(const struct job *job, int32_t rank, int64_t piece, int 
                 to_group);
 }
 
-static void place_received(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void place_received(void *arg, int64_t piece, int64_t end)
 {
     const struct job *job = arg;
-    const int32_t     rank = job->t->grid->first + (int32_t)(chunk / PIECES);
 
-    (void)begin;
-    (void)end;
-    if (rank != job->rank) place_piece(job, rank, chunk % PIECES, 1);
+    for (; piece < end; piece++) {
+        const int32_t rank = job->t->grid->first + (int32_t)(piece / PIECES);
+
+        if (rank != job->rank) place_piece(job, rank, piece % PIECES, 1);
+    }
 }
 
-static void place_sent(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void place_sent(void *arg, int64_t piece, int64_t end)
 {
     const struct job *job = arg;
 
-    (void)begin;
-    (void)end;
-    place_piece(job, job->peer, chunk, 0);
+    for (; piece < end; piece++) place_piece(job, job->peer, piece, 0);
 }
 
 /* The terms added to the rows of a rank. */
@@ -321,12 +304,11 @@ struct added {
     float                     *out;
 };
 
-static void add_stretches(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void add_stretches(void *arg, int64_t begin, int64_t end)
 {
     const struct added   *a = arg;
     const struct gr_grid *grid = a->t->grid;
 
-    (void)chunk;
     for (int32_t level = 0; level < grid->n_levels; level++) {
         const struct stretch s = stretch_of(grid, a->rank, level, begin, end);
         const float         *from = a->t->slice[1] + s.shift * a->columns;
@@ -341,7 +323,7 @@ void gr_parallel_transpose_add_result(const struct gr_transpose *t, const struct
     const int64_t rows = gr_parallel_grid_rows_of(t->grid, rank, what->prefix);
     struct added  added = { t, rank, gr_parallel_transpose_columns(t, what->width), out };
 
-    gr_parallel_chunks(team, rows * added.columns, rows, GR_ROWS_AT_ONCE, add_stretches, &added);
+    gr_parallel_rows(team, rows * added.columns, rows, GR_ROWS_AT_ONCE, add_stretches, &added);
 }
 
 static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64_t n, const float *from)
@@ -356,12 +338,11 @@ static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64
 }
 
 /* Rows of the result from their slices. */
-static void join_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void join_columns(void *arg, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
     const struct gr_grid *grid = job->t->grid;
 
-    (void)chunk;
     for (int32_t k = 0; k < grid->columns; k++) {
         const int64_t first = gr_parallel_grid_slice(grid, job->what->width, k),
                       n = gr_parallel_grid_slice_width(grid, job->what->width, k);
@@ -394,13 +375,12 @@ static int find_loops(const struct gr_transposed *what, int64_t row, float *fact
 }
 
 /* Results of the lone rows begin to end - 1. */
-static void join_lone(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void join_lone(void *arg, int64_t begin, int64_t end)
 {
     enum { AT_ONCE = 64 };
     const struct job     *job = arg;
     const struct gr_grid *grid = job->t->grid;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = grid->linked.lone[i], width = job->what->width;
         float         factor = 0, some[AT_ONCE] = { 0 };
@@ -422,7 +402,7 @@ static void join_lone_rows(struct job *job, struct gr_team team)
     const int32_t                prefix = job->what->prefix;
     const int64_t lone = job->t->grid->owned[prefix] - gr_parallel_grid_rows_of(job->t->grid, job->rank, prefix);
 
-    if (linked->lone != NULL) gr_parallel_chunks(team, lone * job->what->width, lone, GR_ROWS_AT_ONCE, join_lone, job);
+    if (linked->lone != NULL) gr_parallel_rows(team, lone * job->what->width, lone, GR_ROWS_AT_ONCE, join_lone, job);
 }
 
 /* -- exchange ----------------------------------------------------------------------------------------------------- */
@@ -436,12 +416,11 @@ static void fill_last_record(const struct job *job, int64_t count)
 }
 
 /* Encode the records to one rank. */
-static void encode_records(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void encode_records(void *arg, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
     const int64_t     first = job->start[GR_SEND][job->peer];
 
-    (void)chunk;
     gr_halo_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
 }
 
@@ -484,8 +463,8 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     if (count == 0) return GRAFT_OK;
     if (job->what->make != NULL)
         GR_TRY(job->what->make(job->what->make_arg, job->peer, records_of(job, GR_SEND, job->peer), error));
-    else if (to_rows) gr_parallel_chunks(team, count, PIECES, 1, place_sent, job);
-    else gr_parallel_chunks(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
+    else if (to_rows) gr_parallel_rows(team, count, PIECES, 1, place_sent, job);
+    else gr_parallel_rows(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
     fill_last_record(job, count);
     if (job->t->exchange.encodes)
         gr_parallel_chunks(gr_halo_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
@@ -505,7 +484,7 @@ static int32_t send_all_records(struct job *job, int to_rows, struct gr_team tea
         GR_TRY(send_records(job, to_rows, team, error));
         gr_comm_framed_poll(&x->messages->framed);
     }
-    if (!to_rows) gr_parallel_chunks(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
+    if (!to_rows) gr_parallel_rows(team, rows * job->columns, rows, GR_ROWS_AT_ONCE, keep_slice, job);
     if (job->what->make != NULL) GR_TRY(job->what->make(job->what->make_arg, job->rank, job->what->own, error));
     return gr_halo_exchange_send(&t->exchange, team, error);
 }
@@ -528,8 +507,8 @@ int32_t gr_parallel_transpose_columns_end(struct gr_transpose *t, const struct g
     GR_TRY(gr_halo_exchange_end(&t->exchange, team, &received, error));
     job.start[GR_RECEIVE] = t->exchange.received.start;
     job.received = (float *)(uintptr_t)received;
-    gr_parallel_chunks(team, gr_parallel_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
-                       place_received, &job);
+    gr_parallel_rows(team, gr_parallel_grid_rows(t->grid, what->prefix) * job.columns, PIECES * t->grid->columns, 1,
+                     place_received, &job);
     return GRAFT_OK;
 }
 
@@ -544,7 +523,7 @@ int32_t gr_parallel_transpose_to_rows(struct gr_transpose *t, const struct gr_tr
     GR_TRY(send_all_records(&job, 1, team, error));
     GR_TRY(gr_halo_exchange_end(&t->exchange, team, &received, error));
     job.received = (float *)(uintptr_t)received;
-    gr_parallel_chunks(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
+    gr_parallel_rows(team, rows * what->width, rows, GR_ROWS_AT_ONCE, join_columns, &job);
     join_lone_rows(&job, team);
     return GRAFT_OK;
 }

@@ -24,6 +24,7 @@ struct gr_turned_layer {
 
 struct gr_transpose {
     const graft_context    *context;
+    struct gr_pool          pool; /* all arrays but records and slices */
     const struct gr_grid   *grid;
     int32_t                 n_layers;
     struct gr_turned_layer *of_layer; /* [n_layers] */

@@ -22,13 +22,12 @@ struct drawing {
     struct gr_team             team;
 };
 
-static void count_draws(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void count_draws(void *arg, int64_t begin, int64_t end)
 {
     const struct drawing      *d = arg;
     const struct gr_draw_rule *rule = d->rule;
     const int64_t             *vertex = d->batch->vertex;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         if (i + LOOK_AHEAD < end) __builtin_prefetch(&rule->graph->row_ptr[vertex[i + LOOK_AHEAD]]);
         d->layer->row_ptr[i + 1] = gr_sample_draw_count(rule, d->fanout, vertex[i]);
@@ -161,11 +160,10 @@ static int is_first(const struct drawing *d, int64_t e)
     return atomic_load_explicit(place_of(d, e), memory_order_relaxed) == mark_of(e);
 }
 
-static void mark_places(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void mark_places(void *arg, int64_t begin, int64_t end)
 {
     const struct drawing *d = arg;
 
-    (void)chunk;
     for (int64_t e = begin; e < end; e++) {
         _Atomic int32_t *place = place_of(d, e);
         int32_t          there = atomic_load_explicit(place, memory_order_relaxed);
@@ -198,11 +196,10 @@ static void number_first(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static void replace_columns(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void replace_columns(void *arg, int64_t begin, int64_t end)
 {
     const struct drawing *d = arg;
 
-    (void)chunk;
     for (int64_t e = begin; e < end; e++) d->layer->col[e] = atomic_load_explicit(place_of(d, e), memory_order_relaxed);
 }
 
@@ -214,7 +211,7 @@ static int32_t number_together(struct drawing *d, graft_error *error)
                                       sizeof *d->work->first, error);
 
     if (rc < 0) return rc;
-    gr_parallel_chunks(d->team, 8 * edges, edges, EDGES_OF_CHUNK, mark_places, d);
+    gr_parallel_rows(d->team, 8 * edges, edges, EDGES_OF_CHUNK, mark_places, d);
     gr_parallel_chunks(d->team, 8 * edges, edges, EDGES_OF_CHUNK, count_first, d);
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         const int64_t count = d->work->first[chunk];
@@ -222,7 +219,7 @@ static int32_t number_together(struct drawing *d, graft_error *error)
         sum += count;
     }
     gr_parallel_chunks(d->team, 8 * edges, edges, EDGES_OF_CHUNK, number_first, d);
-    gr_parallel_chunks(d->team, 8 * edges, edges, EDGES_OF_CHUNK, replace_columns, d);
+    gr_parallel_rows(d->team, 8 * edges, edges, EDGES_OF_CHUNK, replace_columns, d);
     d->batch->n_vertices += sum;
     return GRAFT_OK;
 }
@@ -238,7 +235,7 @@ static int32_t count_layer(struct drawing *d, graft_error *error)
     layer->n_dst = n_dst;
     GR_TRY(gr_sample_making_reserve_rows(d->making, layer, n_dst, error));
     layer->row_ptr[0] = 0;
-    gr_parallel_chunks(d->team, 16 * n_dst, n_dst, ROWS_OF_CHUNK, count_draws, d);
+    gr_parallel_rows(d->team, 16 * n_dst, n_dst, ROWS_OF_CHUNK, count_draws, d);
     for (int64_t i = 0; i < n_dst; i++) {
         const int64_t mine = each ? gr_sample_draw_needs(d->rule, d->fanout, d->batch->vertex[i]) : 0;
 

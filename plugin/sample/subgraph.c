@@ -6,12 +6,11 @@
 
 enum { ROWS_OF_CHUNK = 64 };
 
-static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void count_subgraph(void *arg, int64_t begin, int64_t end)
 {
     const struct gr_making *g = arg;
     const graft_csr        *graph = g->request->rule->graph;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         const int64_t v = g->batch->vertex[i];
         int64_t       count = 0;
@@ -22,13 +21,12 @@ static void count_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static void fill_subgraph(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void fill_subgraph(void *arg, int64_t begin, int64_t end)
 {
     const struct gr_making        *g = arg;
     const graft_csr               *graph = g->request->rule->graph;
     const struct gr_sampled_layer *layer = &g->batch->layers[0];
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         const int64_t v = g->batch->vertex[i];
         int64_t       at = layer->row_ptr[i];
@@ -59,10 +57,10 @@ int32_t gr_sample_making_induce(const struct gr_making *g, graft_error *error)
         scanned += graph->row_ptr[v + 1] - graph->row_ptr[v];
     }
     layer->row_ptr[0] = 0;
-    gr_parallel_chunks(team, 8 * scanned, n, ROWS_OF_CHUNK, count_subgraph, (void *)(uintptr_t)g);
+    gr_parallel_rows(team, 8 * scanned, n, ROWS_OF_CHUNK, count_subgraph, (void *)(uintptr_t)g);
     for (int64_t i = 0; i < n; i++) layer->row_ptr[i + 1] += layer->row_ptr[i];
     layer->n_edges = layer->row_ptr[n];
     GR_TRY(gr_sample_making_reserve_edges(g, layer, error));
-    gr_parallel_chunks(team, 8 * scanned, n, ROWS_OF_CHUNK, fill_subgraph, (void *)(uintptr_t)g);
+    gr_parallel_rows(team, 8 * scanned, n, ROWS_OF_CHUNK, fill_subgraph, (void *)(uintptr_t)g);
     return GRAFT_OK;
 }

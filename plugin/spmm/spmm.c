@@ -267,11 +267,10 @@ struct clear {
     double             neutral; /* of the maximum or minimum */
 };
 
-static void clear_floats(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void clear_floats(void *arg, int64_t begin, int64_t end)
 {
     const struct clear *c = arg;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         float *row = (float *)c->out->data + c->row[i] * c->out->stride;
 
