@@ -27,11 +27,10 @@ static void narrow_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void widen_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void widen_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct convert *c = arg;
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         const uint16_t *from = (const uint16_t *)c->from->data + row * c->from->stride;
         float          *to = (float *)c->to->data + row * c->to->stride;

@@ -279,11 +279,10 @@ static void clear_floats(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void clear_doubles(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void clear_doubles(void *arg, int64_t begin, int64_t end)
 {
     const struct clear *c = arg;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) {
         double *row = (double *)c->out->data + c->row[i] * c->out->stride;
 
