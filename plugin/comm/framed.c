@@ -112,12 +112,11 @@ struct crc_job {
 
 /* Add bytes begin to end - 1 of the valid payloads of these messages, laid end to end, to their CRCs. CRCs of pieces
  * add up in any order. */
-static void add_crcs(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void add_crcs(void *arg, int64_t begin, int64_t end)
 {
     const struct crc_job *job = arg;
     int64_t               first = 0, last;
 
-    (void)chunk;
     for (int32_t i = job->first; i < job->end; i++, first = last) {
         const struct gr_payload valid = valid_payload(job->side, job->side->peer[i]);
         int64_t                 from, to;
@@ -145,7 +144,7 @@ static void compute_crcs(struct gr_framed *f, const struct gr_framed_side *side,
         atomic_store_explicit(&f->crc[i], 0, memory_order_relaxed);
         bytes += (int64_t)valid_payload(side, side->peer[i]).bytes;
     }
-    gr_parallel_chunks(team, bytes / 8, bytes, GR_CRC_PIECE, add_crcs, &job);
+    gr_parallel_rows(team, bytes / 8, bytes, GR_CRC_PIECE, add_crcs, &job);
 }
 
 /* -- sending ------------------------------------------------------------------------------------------------------ */

@@ -171,7 +171,7 @@ static void pack_sent(struct gr_halo_rows *r, struct gr_team team)
     team.poll = NULL;
     team.threads = r->exchange.threads;
     if (r->pass.direction == GR_FORWARD || !r->pass.is_own || r->exchange.encodes)
-        gr_parallel_chunks(team, n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE, pack_some, r);
+        gr_parallel_rows(team, n * r->pass.owned.n_cols, n, GR_ROWS_AT_ONCE, pack_some, r);
 }
 
 void gr_halo_rows_place(const struct gr_halo_rows *r, struct gr_halo_pass *pass, float *x, int64_t n_owned,

@@ -73,7 +73,7 @@ struct scatter {
 };
 
 /* Scatter columns begin to end - 1 of all rows. One thread sums each element, in a fixed order of terms. */
-static void scatter_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void scatter_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct scatter    *s = arg;
     const struct gr_winners *from = s->from;

@@ -144,7 +144,7 @@ struct pass {
 };
 
 /* to[v] = the sum of the rows of E W for the classes of v, added to to[v] if `add`. */
-static void product_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void product_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
     const struct gr_labels  *labels = &p->run->labels;
@@ -163,7 +163,7 @@ static void product_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
 }
 
 /* Sum, for each class, columns begin to end - 1 of the rows of its vertices. */
-static void sum_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void sum_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct pass       *p = arg;
     const struct gr_labels  *labels = &p->run->labels;

@@ -467,7 +467,7 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     else gr_parallel_rows(team, count, rows, GR_ROWS_AT_ONCE, split_slice, job);
     fill_last_record(job, count);
     if (job->t->exchange.encodes)
-        gr_parallel_chunks(gr_halo_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
+        gr_parallel_rows(gr_halo_messages_team(m, team), count, records, GR_ROWS_AT_ONCE, encode_records, job);
     return gr_halo_messages_send_until(m, job->peer, team, error);
 }
 

@@ -302,8 +302,8 @@ static void clear_remote_only(graft_plan *plan)
     if (gr_semiring_is_sum(p->args.semiring) || p->args.flags & GRAFT_AGGREGATE_ACCUMULATE) return;
     team.poll = gr_comm_framed_poll;
     team.poll_arg = &p->exchange.messages->framed;
-    gr_parallel_chunks(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
-                       p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
+    gr_parallel_rows(team, plan->n_remote_only * p->out.n_cols, plan->n_remote_only, GR_ROWS_AT_ONCE,
+                     p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
 }
 
 /* out (+)= R received, or S^T received; with an epilogue out = epilogue(R received + out). */
