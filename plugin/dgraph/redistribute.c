@@ -21,6 +21,13 @@ static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
     return strip < row_bytes ? strip : row_bytes;
 }
 
+int gr_graph_is_in_place(const graft_graph *g)
+{
+    for (int32_t p = 0; p < g->comm->n_ranks; p++)
+        if (g->share[p].n_moved > 0) return 0;
+    return 1;
+}
+
 /* A packed strip, and a received strip; NULL if arrays of the library already have this layout. The transport never
  * gets arrays of the host, because it may not be able to cancel a message. */
 struct strip {
@@ -137,8 +144,8 @@ int32_t gr_graph_redistribute(graft_graph *g, const graft_redistribution *args, 
     struct strip             strip = { 0 };
     int32_t                  rc = GRAFT_OK;
 
-    GR_TRY(gr_comm_agree(g->comm, check_redistribution(g, args, error), error));
-    GR_TRY(gr_comm_compare(g->comm, names, values, 2, error));
+    GR_TRY_DONE(gr_comm_agree(g->comm, check_redistribution(g, args, error), error));
+    GR_TRY_DONE(gr_comm_compare(g->comm, names, values, 2, error));
     if (gr_graph_is_in_place(g)) {
         copy_unmoved_rows(args, args->row_bytes > 0 ? g->n_owned : 0);
         return GRAFT_OK;

@@ -25,13 +25,6 @@ uint32_t gr_graph_slice_digest(const graft_csr *rows)
     return crc;
 }
 
-int gr_graph_is_in_place(const graft_graph *g)
-{
-    for (int32_t p = 0; p < g->comm->n_ranks; p++)
-        if (g->share[p].n_moved > 0) return 0;
-    return 1;
-}
-
 static int64_t owned_entries(const graft_graph *g)
 {
     return gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote);

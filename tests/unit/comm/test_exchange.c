@@ -184,18 +184,17 @@ static int32_t check_refused_route(struct rank *r)
 {
     struct gr_route route = { 0 };
     graft_error     refused = GRAFT_INIT(graft_error);
-    int32_t         rc = gr_comm_route_init(&route, r->comm, &r->error), here = GRAFT_OK, number = 7;
+    int32_t         rc, here = GRAFT_OK, number = 7;
 
     if (r->rank == 0) here = gr_fail(&refused, GRAFT_ERR_NOMEM, "rank 0 has no memory");
-    if (rc == GRAFT_OK) rc = gr_comm_route_count(&route, pack_receivers, &number, &r->error);
-    if (rc == GRAFT_OK) {
-        if (gr_comm_route_deliver(&route, here, pack_receivers, &number, 4, &refused) != GRAFT_ERR_NOMEM)
-            rank_blame(r, "route: a refusal became '%s'", refused.message);
-        gr_comm_route_fini(&route);
-        rc = gr_comm_route_init(&route, r->comm, &r->error);
-    }
-    if (rc == GRAFT_OK) rc = gr_comm_route_exchange(&route, pack_receivers, &number, 4, &r->error);
-    for (int32_t p = 0; p < r->n_ranks && rc == GRAFT_OK; p++)
+    TRY(gr_comm_route_init(&route, r->comm, &r->error));
+    TRY(gr_comm_route_count(&route, pack_receivers, &number, &r->error));
+    if (gr_comm_route_deliver(&route, here, pack_receivers, &number, 4, &refused) != GRAFT_ERR_NOMEM)
+        rank_blame(r, "route: a refusal became '%s'", refused.message);
+    gr_comm_route_fini(&route);
+    TRY(gr_comm_route_init(&route, r->comm, &r->error));
+    TRY(gr_comm_route_exchange(&route, pack_receivers, &number, 4, &r->error));
+    for (int32_t p = 0; p < r->n_ranks; p++)
         if (((int32_t *)route.received)[p] != 7 + r->rank) rank_blame(r, "route: the item of rank %d", p);
     gr_comm_route_fini(&route);
     return rc;
