@@ -53,12 +53,6 @@ static int32_t structure_init(const graft_graph *g, const graft_slice *slice, st
     return GRAFT_OK;
 }
 
-static void structure_fini(const graft_graph *g, struct structure *s)
-{
-    gr_pool_fini(g->context, &s->pool);
-    gr_graph_root_fini(&s->root);
-}
-
 static int32_t gather_structure(const graft_graph *g, struct structure *s, enum gr_partition_method method,
                                 graft_error *error)
 {
@@ -264,6 +258,7 @@ int32_t gr_graph_owner_choose(graft_graph *g, const graft_slice *slice, enum gr_
     if (method != GR_PARTITION_GIVEN)
         rc = gr_comm_route_return(&s.root.rows, s.owner, g->slice.owner, sizeof *g->slice.owner, error);
 done:
-    structure_fini(g, &s);
+    gr_pool_fini(g->context, &s.pool);
+    gr_graph_root_fini(&s.root);
     return rc;
 }

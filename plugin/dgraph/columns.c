@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-/* -- the owners of columns ---------------------------------------------------------------------------------------- */
-
 /* A map from the global columns of the owned rows to local columns: the place of a vertex among the owned vertices, or
  * its place in the halo. */
 struct column_map {
@@ -143,8 +141,6 @@ done:
     gr_comm_route_fini(&inquiry.route);
     return rc;
 }
-
-/* -- the split of the rows ---------------------------------------------------------------------------------------- */
 
 /* The place of an owned vertex, or the complement of the place in the halo. */
 static int32_t local_column(const struct column_map *map, int64_t vertex)

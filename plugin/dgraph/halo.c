@@ -13,9 +13,9 @@ static int32_t list_neighbours(graft_halo *h, graft_error *error)
     const int64_t *in = h->rows.halo->start, *out = h->rows.links.send_start;
     const int32_t  n_ranks = h->graph->comm->n_ranks;
 
-    GR_TRY(GR_NEW(h->context, h->neighbour, n_ranks, error));
-    GR_TRY(GR_NEW(h->context, h->receive_start, (int64_t)n_ranks + 1, error));
-    GR_TRY(GR_NEW(h->context, h->send_start, (int64_t)n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(h->context, &h->pool, h->neighbour, n_ranks, error));
+    GR_TRY(GR_POOL_NEW(h->context, &h->pool, h->receive_start, (int64_t)n_ranks + 1, error));
+    GR_TRY(GR_POOL_NEW(h->context, &h->pool, h->send_start, (int64_t)n_ranks + 1, error));
     for (int32_t q = 0; q < n_ranks; q++) {
         if (in[q] == in[q + 1] && out[q] == out[q + 1]) continue;
         h->neighbour[h->n_neighbours++] = q;
@@ -23,14 +23,6 @@ static int32_t list_neighbours(graft_halo *h, graft_error *error)
         h->send_start[h->n_neighbours] = out[q + 1];
     }
     return GRAFT_OK;
-}
-
-/* The local allocations, and the buffer for the numbers of the sent vertices. */
-static int32_t allocate_halo(graft_halo *h, int64_t **packed, graft_error *error)
-{
-    GR_TRY(GR_NEW(h->context, *packed, h->rows.links.send_start[h->graph->comm->n_ranks], error));
-    GR_TRY(GR_NEW(h->context, h->vertex, h->rows.halo->count, error));
-    return list_neighbours(h, error);
 }
 
 static int32_t make_halo(graft_halo *h, graft_error *error)
@@ -41,7 +33,9 @@ static int32_t make_halo(graft_halo *h, graft_error *error)
 
     GR_TRY_DONE(gr_comm_compare_options(h->context, comm, gr_options_bit(h->context, &gr_halo_option_table), error));
     GR_TRY_DONE(gr_halo_rows_init(h->context, comm, &h->graph->part.halo, NULL, 0, &h->rows, error));
-    rc = allocate_halo(h, &packed, error);
+    rc = GR_NEW(h->context, packed, h->rows.links.send_start[comm->n_ranks], error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(h->context, &h->pool, h->vertex, h->rows.halo->count, error);
+    if (rc == GRAFT_OK) rc = list_neighbours(h, error);
     if (rc == GRAFT_OK)
         rc = gr_comm_outcome_init(&h->outcome, comm, h->rows.messages.framed.channel + 1, "a pass of a halo", error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
@@ -84,10 +78,7 @@ void gr_graph_halo_destroy(graft_halo *h)
     if (h->rows.halo != NULL) gr_halo_rows_fini(h->graph->comm, &h->rows);
     gr_comm_outcome_fini(&h->outcome);
     gr_csr_fini(h->context, &h->matrix);
-    gr_free(h->context, h->vertex);
-    gr_free(h->context, h->neighbour);
-    gr_free(h->context, h->receive_start);
-    gr_free(h->context, h->send_start);
+    gr_pool_fini(h->context, &h->pool);
     gr_graph_destroy(h->graph);
     gr_free(h->context, h);
 }
@@ -105,9 +96,8 @@ void gr_graph_halo_info(const graft_halo *h, graft_halo_info *info)
                                .send_start = h->send_start,
                                .send_row = h->rows.links.place,
                                .passes = h->passes };
-    info->bytes = gr_memory_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) +
-                  gr_memory_bytes(h->vertex) + gr_memory_bytes(h->neighbour) + gr_memory_bytes(h->receive_start) +
-                  gr_memory_bytes(h->send_start) + gr_csr_bytes(&h->matrix) + gr_comm_outcome_bytes(&h->outcome);
+    info->bytes = gr_memory_bytes(h) + gr_halo_rows_bytes(&h->rows, h->graph->comm->n_ranks) + h->pool.bytes +
+                  gr_csr_bytes(&h->matrix) + gr_comm_outcome_bytes(&h->outcome);
 }
 
 static void join_row(graft_halo *h, int64_t row)

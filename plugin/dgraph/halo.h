@@ -9,6 +9,7 @@
 struct graft_halo {
     struct gr_handle    handle;
     graft_context      *context;
+    struct gr_pool      pool;  /* of the numbers of vertices, neighbours and starts */
     graft_graph        *graph; /* referenced */
     graft_halo         *next;  /* of this graph */
     struct gr_halo_rows rows;

@@ -113,15 +113,6 @@ static int32_t reorder_remote(const graft_context *context, const graft_csr *rem
     return GRAFT_OK;
 }
 
-/* The new place of each vertex: place[order[i]] = i, of 4 bytes because other ranks receive it. */
-static int32_t places_of(const graft_context *context, const int64_t *order, int64_t n, int32_t **place,
-                         graft_error *error)
-{
-    GR_TRY(GR_NEW(context, *place, n, error));
-    for (int64_t i = 0; i < n; i++) (*place)[order[i]] = (int32_t)i;
-    return GRAFT_OK;
-}
-
 int32_t gr_graph_part_reorder(const graft_context *context, struct gr_comm *comm, const struct gr_part *part,
                               struct gr_links *links, const int64_t *order, struct gr_made_part *made,
                               graft_error *error)
@@ -130,12 +121,13 @@ int32_t gr_graph_part_reorder(const graft_context *context, struct gr_comm *comm
     int32_t  rc = gr_csr_order_apply(context, &part->local, order, &made->local, error);
 
     if (rc == GRAFT_OK) rc = sort_csr_rows(context, &made->local, error);
-    if (rc == GRAFT_OK) rc = places_of(context, order, part->local.n_rows, &place, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, place, part->local.n_rows, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links->send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_place, part->halo.count, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_index, part->halo.count, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
+    for (int64_t i = 0; i < part->local.n_rows; i++) place[order[i]] = (int32_t)i; /* which other ranks receive */
     GR_TRY_DONE(gr_halo_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);

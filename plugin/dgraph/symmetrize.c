@@ -138,12 +138,6 @@ done:
     return rc;
 }
 
-static int32_t unite(const graft_context *context, const graft_csr *own, const graft_csr *back, struct gr_csr *both,
-                     graft_error *error)
-{
-    return gr_csr_union(context, own, back, gr_csr_union_entries(own, back), both, error);
-}
-
 static int32_t unite_remote(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
                             struct reversed *b, struct gr_made_part *made, graft_error *error)
 {
@@ -154,7 +148,8 @@ static int32_t unite_remote(const graft_context *context, const struct gr_part *
     GR_TRY_DONE(renumber_rows(context, &part->halo, n_ranks, &b->turned, &made->part.halo, &own, error));
     gr_csr_fini(context, &b->turned);
     GR_TRY_DONE(build_received_rows(context, part, n_ranks, b, &made->part.halo, &received, error));
-    GR_TRY_DONE(unite(context, &own.view, &received.view, &made->remote, error));
+    GR_TRY_DONE(gr_csr_union(context, &own.view, &received.view, gr_csr_union_entries(&own.view, &received.view),
+                             &made->remote, error));
     made->part.remote = made->remote.view;
 done:
     gr_csr_fini(context, &own);
@@ -170,7 +165,8 @@ static int32_t unite_local(const graft_context *context, const graft_csr *local,
 
     GR_TRY_DONE(gr_csr_transpose(context, local, &back, error));
     GR_TRY_DONE(gr_csr_transpose(context, &back.view, &own, error)); /* for sorted rows */
-    GR_TRY_DONE(unite(context, &own.view, &back.view, &made->local, error));
+    GR_TRY_DONE(
+        gr_csr_union(context, &own.view, &back.view, gr_csr_union_entries(&own.view, &back.view), &made->local, error));
     made->part.local = made->local.view;
 done:
     gr_csr_fini(context, &back);

@@ -77,12 +77,6 @@ int32_t gr_graph_check_values(const graft_graph *g, const graft_dense *values, g
     return gr_fail(error, GRAFT_ERR_FORMAT, "the value of edge %lld of the slice is not finite", (long long)wrong);
 }
 
-/* The values on their way from the slices to the owners of the rows. */
-struct value_parcel {
-    struct gr_route edges;
-    char           *packed, *received;
-};
-
 static int32_t made_values_init(const graft_graph *g, struct gr_made_part *made, graft_error *error)
 {
     const int64_t bytes = gr_dtype_bytes(g->value_type);
@@ -96,15 +90,6 @@ static int32_t made_values_init(const graft_graph *g, struct gr_made_part *made,
     made->part.local.values = made->local.values;
     made->part.remote.values = made->remote.values;
     return GRAFT_OK;
-}
-
-static int32_t value_parcel_init(const graft_graph *g, struct value_parcel *p, graft_error *error)
-{
-    const int64_t bytes = gr_dtype_bytes(g->value_type);
-
-    GR_TRY(gr_comm_route_init(&p->edges, g->comm, error));
-    GR_TRY(GR_NEW(g->context, p->packed, g->slice.row_ptr[g->n_slice] * bytes, error));
-    return GR_NEW(g->context, p->received, owned_entries(g) * bytes, error);
 }
 
 /* Divide the edges of a row, which are in the order of the host, between both matrices. */
@@ -141,21 +126,24 @@ static void split_values(const graft_graph *g, const char *received, const struc
 
 int32_t gr_graph_send_values(const graft_graph *g, const void *values, struct gr_made_part *made, graft_error *error)
 {
-    struct value_parcel p = { 0 };
-    int32_t             rc = made_values_init(g, made, error);
+    const int64_t   bytes = gr_dtype_bytes(g->value_type), *row_ptr = g->slice.row_ptr;
+    struct gr_route edges = { 0 };
+    char           *packed = NULL, *received = NULL;
+    int32_t         rc = made_values_init(g, made, error);
 
-    if (rc == GRAFT_OK && g->slice.row_ptr != NULL) rc = value_parcel_init(g, &p, error);
+    if (rc == GRAFT_OK && row_ptr != NULL) rc = gr_comm_route_init(&edges, g->comm, error);
+    if (rc == GRAFT_OK && row_ptr != NULL) rc = GR_NEW(g->context, packed, row_ptr[g->n_slice] * bytes, error);
+    if (rc == GRAFT_OK && row_ptr != NULL) rc = GR_NEW(g->context, received, owned_entries(g) * bytes, error);
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
-    if (g->slice.row_ptr != NULL) {
-        GR_TRY_DONE(gr_graph_route_edges(g, g->slice.row_ptr, &p.edges, error));
-        GR_TRY_DONE(gr_graph_send_edges(g, g->slice.row_ptr, &p.edges, values, gr_dtype_bytes(g->value_type), p.packed,
-                                        p.received, error));
+    if (row_ptr != NULL) {
+        GR_TRY_DONE(gr_graph_route_edges(g, row_ptr, &edges, error));
+        GR_TRY_DONE(gr_graph_send_edges(g, row_ptr, &edges, values, bytes, packed, received, error));
     }
-    split_values(g, g->slice.row_ptr != NULL ? p.received : values, made);
+    split_values(g, row_ptr != NULL ? received : values, made);
 done:
-    gr_comm_route_fini(&p.edges);
-    gr_free(g->context, p.packed);
-    gr_free(g->context, p.received);
+    gr_comm_route_fini(&edges);
+    gr_free(g->context, packed);
+    gr_free(g->context, received);
     return rc;
 }
 

@@ -19,8 +19,6 @@ void gr_parallel_columns_destroy(struct gr_strategy *strategy)
     gr_free(r->context, r);
 }
 
-/* -- graph -------------------------------------------------------------------------------------------------------- */
-
 /* The local initialisation. In slices of sums the results of this rank follow the rows from other groups; in slices of
  * extrema the rows of the halo follow the rows of the group. */
 static int32_t init_slices(struct gr_ranks *r, graft_error *error)
@@ -144,8 +142,6 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
     return init_stale_slices(r, error);
 }
 
-/* -- memory ------------------------------------------------------------------------------------------------------- */
-
 /* The size of the array of winners, the neighbours with the extrema, of layer l. The first layer sends no gradient
  * back, and needs none. */
 static int64_t count_winners(const struct gr_ranks *r, int32_t l)
@@ -234,8 +230,6 @@ int32_t gr_parallel_columns_reserve(struct gr_strategy *strategy, graft_error *e
     }
     return GRAFT_OK;
 }
-
-/* -- new values of the edges -------------------------------------------------------------------------------------- */
 
 struct new_columns {
     struct gr_new_plans plans;

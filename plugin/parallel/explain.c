@@ -54,6 +54,8 @@ static int64_t step_bytes(const struct gr_ranks *r, int32_t l, int32_t pass, int
 
 static void step_line(const struct gr_ranks *r, int32_t rank, struct gr_text *text)
 {
+    if (rank >= 0) gr_text_add(text, "%-6d", rank);
+    else gr_text_add(text, "all   ");
     for (int32_t i = 0; i < GR_DIRECTIONS * r->n_layers; i++)
         gr_text_add(text, " %12lld", (long long)step_bytes(r, i / GR_DIRECTIONS, i % GR_DIRECTIONS, rank));
     gr_text_add(text, "\n");
@@ -64,11 +66,7 @@ static void explain_step(const struct gr_ranks *r, struct gr_text *text)
     gr_text_add(text, "bytes of rows that each rank receives in a step, by layer, forward and backward\nrank  ");
     for (int32_t l = 0; l < r->n_layers; l++) gr_text_add(text, " %10d f %10d b", l, l);
     gr_text_add(text, "\n");
-    for (int32_t p = 0; p < r->comm->n_ranks; p++) {
-        gr_text_add(text, "%-6d", p);
-        step_line(r, p, text);
-    }
-    gr_text_add(text, "all   ");
+    for (int32_t p = 0; p < r->comm->n_ranks; p++) step_line(r, p, text);
     step_line(r, -1, text);
 }
 

@@ -42,9 +42,9 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
     *grid = (struct gr_grid){ .columns = columns, .n_groups = comm->n_ranks / columns, .n_levels = n_levels };
     grid->column = comm->rank % columns;
     grid->first = comm->rank - grid->column;
-    rc = GR_NEW(context, grid->reach, n_ranks * (n_levels + 1), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, grid->place, n_ranks * n_levels, error);
-    if (rc == GRAFT_OK) rc = GR_NEW(context, grid->owned, n_levels + 1, error);
+    rc = GR_POOL_NEW(context, &grid->pool, grid->reach, n_ranks * (n_levels + 1), error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &grid->pool, grid->place, n_ranks * n_levels, error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &grid->pool, grid->owned, n_levels + 1, error);
     GR_TRY(gr_comm_agree(comm, rc, error));
     GR_TRY(gr_parallel_linked_rows_init(budget, comm, part, &grid->linked, error));
     memcpy(grid->owned, reach, (uint64_t)(n_levels + 1) * sizeof *reach);
@@ -65,17 +65,13 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
 
 void gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid)
 {
-    gr_free(context, grid->reach);
-    gr_free(context, grid->place);
-    gr_free(context, grid->owned);
+    gr_pool_fini(context, &grid->pool);
     gr_parallel_linked_rows_fini(context, &grid->linked);
     gr_graph_made_part_fini(context, &grid->made);
     *grid = (struct gr_grid){ 0 };
 }
 
-int64_t gr_parallel_grid_bytes(const struct gr_grid *grid, int32_t n_ranks)
+int64_t gr_parallel_grid_bytes(const struct gr_grid *grid)
 {
-    if (grid->reach == NULL) return 0;
-    return (n_ranks * (2 * (int64_t)grid->n_levels + 1) + grid->n_levels + 1) * (int64_t)sizeof *grid->reach +
-           gr_parallel_linked_rows_bytes(&grid->linked) + gr_graph_made_part_bytes(&grid->made);
+    return grid->pool.bytes + gr_parallel_linked_rows_bytes(&grid->linked) + gr_graph_made_part_bytes(&grid->made);
 }

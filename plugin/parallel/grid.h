@@ -18,6 +18,7 @@ struct gr_grid {
     int32_t               columns, n_groups;
     int32_t               first, column; /* the first rank of this group, and this rank's place in the group */
     int32_t               n_levels;
+    struct gr_pool        pool;  /* of reach, place and owned */
     int64_t              *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
     int64_t              *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
     int64_t              *owned; /* [n_levels + 1] as reach, for this rank, with its lone rows */
@@ -35,7 +36,7 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
                               graft_error *error);
 void    gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid);
 /** Bytes that it holds. */
-int64_t gr_parallel_grid_bytes(const struct gr_grid *grid, int32_t n_ranks);
+int64_t gr_parallel_grid_bytes(const struct gr_grid *grid);
 
 /** The row in its group of row `row` of a rank. */
 int64_t gr_parallel_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);

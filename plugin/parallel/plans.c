@@ -16,8 +16,7 @@ void gr_parallel_charge(struct gr_ranks *r)
         graph += gr_graph_made_part_bytes(&r->plans.masked[l].part);
     }
     if (r->columns != NULL) {
-        graph +=
-            gr_parallel_grid_bytes(&r->columns->grid, r->comm->n_ranks) + gr_parallel_blocks_bytes(&r->columns->blocks);
+        graph += gr_parallel_grid_bytes(&r->columns->grid) + gr_parallel_blocks_bytes(&r->columns->blocks);
         messages += gr_parallel_transpose_bytes(&r->columns->transpose);
     }
     messages += gr_halo_rows_bytes(&r->halo_rows, r->comm->n_ranks);
@@ -26,8 +25,6 @@ void gr_parallel_charge(struct gr_ranks *r)
     r->charged_messages = messages;
     r->charged_graph = graph;
 }
-
-/* -- creation ----------------------------------------------------------------------------------------------------- */
 
 static int32_t make_plan(struct gr_ranks *r, const struct gr_part *part, graft_plan **plan, graft_error *error)
 {
@@ -107,8 +104,6 @@ void gr_parallel_plans_fini(struct gr_ranks *r)
         gr_graph_made_part_fini(r->context, &r->plans.masked[l].part);
     }
 }
-
-/* -- buffers ------------------------------------------------------------------------------------------------------ */
 
 int64_t gr_parallel_plans_label_columns(const struct gr_ranks *r, int32_t layer)
 {
@@ -216,8 +211,6 @@ int32_t gr_parallel_plans_reserve(struct gr_ranks *r, graft_error *error)
     return GRAFT_OK;
 }
 
-/* -- layers ------------------------------------------------------------------------------------------------------- */
-
 const struct gr_halo_layers *gr_parallel_plans_layers(const struct gr_ranks *r, int32_t layer)
 {
     GR_ASSERT(r->exchanges_rows || r->plans.step[layer] != NULL);
@@ -254,8 +247,6 @@ int32_t gr_parallel_plans_list_layers(struct gr_ranks *r, struct gr_halo_layers 
     list[n++] = &r->halo_rows.layers;
     return n;
 }
-
-/* -- new values of the edges -------------------------------------------------------------------------------------- */
 
 int32_t gr_parallel_plans_values_begin(struct gr_ranks *r, const struct gr_part *part, struct gr_new_plans *values,
                                        graft_error *error)

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-/* -- creation ----------------------------------------------------------------------------------------------------- */
-
 /* Options that need no other messages. */
 static void read_halo_options(struct gr_ranks *r)
 {
@@ -63,8 +61,6 @@ int32_t gr_parallel_reserve_sums(struct gr_ranks *r, graft_error *error)
         return gr_comm_reserve(r->comm, (uint64_t)run->space.n_column_sums * sizeof(double), error);
     return GRAFT_OK;
 }
-
-/* -- steps -------------------------------------------------------------------------------------------------------- */
 
 /* Adaptive widths are assigned from the last step, if they are due. The limit of bytes includes the rows of labels,
  * which have other widths. */

@@ -38,11 +38,6 @@ void gr_parallel_transpose_fini(struct gr_transpose *t)
     *t = (struct gr_transpose){ 0 };
 }
 
-static int64_t rows_of_rank(const struct gr_transpose *t)
-{
-    return gr_parallel_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels);
-}
-
 /* Elements of the slice of a sum's input or result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
@@ -52,7 +47,7 @@ static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int o
 /* Records of one side: the rows of other ranks in this slice, or the rows of this rank in other slices. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
-    const int64_t own = rows_of_rank(t) * width;
+    const int64_t own = gr_parallel_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels) * width;
     const int64_t others = gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_transpose_columns(t, width);
 
     return (own > others ? own : others) / GR_RECORD + t->grid->columns;
