@@ -97,8 +97,6 @@ static int32_t number_halo(graft_graph *g, const struct home *home, struct colum
                            graft_error *error)
 {
     const int32_t me = g->comm->rank;
-    int64_t      *next = NULL;
-    int32_t       rc = GRAFT_OK;
 
     for (int64_t i = 0; i < map->count; i++)
         if (home[i].owner != me) halo->start[home[i].owner + 1]++;
@@ -108,21 +106,20 @@ static int32_t number_halo(graft_graph *g, const struct home *home, struct colum
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "the rows of a rank gather from %lld vertices of other ranks, expected at most %d",
                        (long long)halo->count, INT32_MAX);
-    GR_TRY_DONE(GR_POOL_NEW(g->context, &g->pool, halo->place, halo->count, error));
-    GR_TRY_DONE(GR_NEW(g->context, next, g->comm->n_ranks, error));
-    memcpy(next, halo->start, (uint64_t)g->comm->n_ranks * sizeof *next);
+    GR_TRY(GR_POOL_NEW(g->context, &g->pool, halo->place, halo->count, error));
     for (int64_t i = 0; i < map->count; i++) {
         if (home[i].owner == me) {
             map->local[i] = home[i].place;
             continue;
         }
-        halo->place[next[home[i].owner]] = home[i].place;
-        map->local[i] = ~(int32_t)next[home[i].owner]++;
+        halo->place[halo->start[home[i].owner]] = home[i].place;
+        map->local[i] = ~(int32_t)halo->start[home[i].owner]++;
     }
-    GR_ASSERT(rc < 0 || gr_csr_halo_is_valid(halo, g->comm->n_ranks, me));
-done:
-    gr_free(g->context, next);
-    return rc;
+    /* Each start has become the next one. */
+    memmove(halo->start + 1, halo->start, (uint64_t)g->comm->n_ranks * sizeof *halo->start);
+    halo->start[0] = 0;
+    GR_ASSERT(gr_csr_halo_is_valid(halo, g->comm->n_ranks, me));
+    return GRAFT_OK;
 }
 
 /* Make the map and the halo of the graph. Collective. */
@@ -149,16 +146,26 @@ static int32_t local_column(const struct column_map *map, int64_t vertex)
     return map->local[gr_sorted_index(map->vertex, map->count, vertex)];
 }
 
-/* The row pointers of both matrices. */
-static void point_rows(graft_graph *g, const int64_t *row_ptr, const int32_t *column, int64_t *local, int64_t *remote)
+/* Allocate both matrices, and fill their row pointers. */
+static int32_t allocate_matrices(graft_graph *g, const graft_csr *like, const int64_t *row_ptr, const int32_t *column,
+                                 graft_error *error)
 {
-    for (int64_t i = 0; i < g->n_owned; i++) {
+    const int64_t n = g->n_owned, entries = row_ptr[n];
+    int64_t       inside = 0;
+
+    for (int64_t e = 0; e < entries; e++) inside += column[e] >= 0;
+    GR_TRY(gr_csr_init(g->context, &g->local, like, n, n, inside, error));
+    GR_TRY(gr_csr_init(g->context, &g->remote, like, n, g->part.halo.count, entries - inside, error));
+    for (int64_t i = 0; i < n; i++) {
         int64_t here = 0;
 
         for (int64_t e = row_ptr[i]; e < row_ptr[i + 1]; e++) here += column[e] >= 0;
-        local[i + 1] = local[i] + here;
-        remote[i + 1] = remote[i] + row_ptr[i + 1] - row_ptr[i] - here;
+        g->local.row_ptr[i + 1] = g->local.row_ptr[i] + here;
+        g->remote.row_ptr[i + 1] = g->remote.row_ptr[i] + row_ptr[i + 1] - row_ptr[i] - here;
     }
+    g->part.local = g->local.view;
+    g->part.remote = g->remote.view;
+    return GRAFT_OK;
 }
 
 static void fill_matrices(graft_graph *g, const int64_t *row_ptr, const int32_t *column, const graft_csr *in,
@@ -183,45 +190,24 @@ static int32_t note_cut(graft_graph *g, const int32_t *column, int64_t entries, 
     return GRAFT_OK;
 }
 
-/* Allocate both matrices for these row pointers. */
-static int32_t allocate_matrices(graft_graph *g, const graft_csr *like, const int64_t *local, const int64_t *remote,
-                                 graft_error *error)
-{
-    const int64_t n = g->n_owned;
-
-    GR_TRY(gr_csr_init(g->context, &g->local, like, n, n, local[n], error));
-    GR_TRY(gr_csr_init(g->context, &g->remote, like, n, g->part.halo.count, remote[n], error));
-    memcpy(g->local.row_ptr, local, (uint64_t)(n + 1) * sizeof *local);
-    memcpy(g->remote.row_ptr, remote, (uint64_t)(n + 1) * sizeof *remote);
-    g->part.local = g->local.view;
-    g->part.remote = g->remote.view;
-    return GRAFT_OK;
-}
-
 static int32_t split_edges(graft_graph *g, const int64_t *row_ptr, const int64_t *columns, const void *values,
                            const struct column_map *map, graft_error *error)
 {
-    const int64_t   n = g->n_owned, entries = row_ptr[n];
+    const int64_t   entries = row_ptr[g->n_owned];
     const int       threads = gr_threads_worth(gr_context_threads(g->context, 0), entries);
     const graft_csr like = {
         .size = sizeof like, .index_type = GRAFT_I32, .value_type = g->value_type, .values = values
     };
-    int64_t *local = NULL, *remote = NULL;
     int32_t *column = NULL, rc = GRAFT_OK;
 
     GR_TRY_DONE(GR_NEW(g->context, column, entries, error));
-    GR_TRY_DONE(GR_NEW(g->context, local, n + 1, error));
-    GR_TRY_DONE(GR_NEW(g->context, remote, n + 1, error));
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t e = 0; e < entries; e++) column[e] = local_column(map, columns[e]);
-    point_rows(g, row_ptr, column, local, remote);
-    GR_TRY_DONE(allocate_matrices(g, &like, local, remote, error));
+    GR_TRY_DONE(allocate_matrices(g, &like, row_ptr, column, error));
     fill_matrices(g, row_ptr, column, &like, threads);
     rc = note_cut(g, column, entries, error);
 done:
     gr_free(g->context, column);
-    gr_free(g->context, local);
-    gr_free(g->context, remote);
     return rc;
 }
 

@@ -1,11 +1,10 @@
 /* The owners of vertices. These functions run before any row is sent: of the graph only `first`, the array `owner`, and
  * n_slice and n_edges of the shares of all slices are set.
  *
- * owner.c   the owners of the host or of a file, and the methods for slices
+ * owner.c   the owners of the host or of a file, the methods for slices, and routes to rank 0
  * choice.c  the whole graph on rank 0: METIS, or the best of all methods
  * grids.c   number of ranks that share columns: parallel=auto
  * rates.c   speed of computation
- * root.c    routes from the slices to rank 0
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

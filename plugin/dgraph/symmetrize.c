@@ -7,6 +7,8 @@
 #include "base/sort.h"
 #include "dgraph/part.h"
 
+#include <string.h>
+
 /* The cut edges in reverse: sent, and received from the other ranks. */
 struct reversed {
     struct gr_pool  pool;
@@ -95,17 +97,13 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
 {
     const int64_t *sent = b->links.send_start;
     graft_csr      like = part->remote;
-    int64_t       *next = NULL;
-    int32_t        rc = GRAFT_OK;
+    int64_t       *next;
 
     if (like.values != NULL) like.values = b->value;
-    GR_TRY_DONE(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_comm_route_n_in(&b->edges), error));
-    GR_TRY_DONE(GR_NEW(context, next, like.n_rows, error));
+    GR_TRY(gr_csr_init(context, rows, &like, like.n_rows, halo->count, gr_comm_route_n_in(&b->edges), error));
+    next = rows->row_ptr;
     for (int64_t i = 0; i < sent[n_ranks]; i++) rows->row_ptr[b->links.place[i] + 1] += b->length_in[i];
-    for (int64_t v = 0; v < like.n_rows; v++) {
-        next[v] = rows->row_ptr[v];
-        rows->row_ptr[v + 1] += rows->row_ptr[v];
-    }
+    for (int64_t v = 0; v < like.n_rows; v++) next[v + 1] += next[v];
     for (int32_t q = 0; q < n_ranks; q++) {
         int64_t e = b->edges.in[q];
 
@@ -113,9 +111,10 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
             for (int64_t end = e + b->length_in[i]; e < end; e++)
                 gr_csr_put(rows, next[b->links.place[i]]++, gr_csr_halo_index(halo, q, b->column[e]), &like, e);
     }
-done:
-    gr_free(context, next);
-    return rc;
+    /* Each row pointer has become the next one. */
+    memmove(next + 1, next, (uint64_t)like.n_rows * sizeof *next);
+    next[0] = 0;
+    return GRAFT_OK;
 }
 
 /* The edges of this rank, sorted, with columns in the new halo. */

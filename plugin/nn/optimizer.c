@@ -84,7 +84,7 @@ void gr_nn_undo(struct gr_parameters *all)
 }
 
 /* Select the loop for a parameter. */
-static gr_chunk_fn loop_of(const struct gr_parameters *all, const struct gr_parameter *p, enum gr_nn_method method)
+static gr_rows_fn loop_of(const struct gr_parameters *all, const struct gr_parameter *p, enum gr_nn_method method)
 {
     const int is_double = all->dtype == GRAFT_F64;
 
@@ -111,7 +111,7 @@ void gr_nn_step(struct gr_parameters *all, const struct gr_nn_step *step, struct
         moves.from[1] = p->copy[GR_COPY_M];
         moves.from[2] = p->copy[GR_COPY_V];
         for (int k = 0; k < GR_STEP_ARRAYS; k++) moves.to[k] = p->previous[0] != NULL ? p->previous[k] : moves.from[k];
-        gr_parallel_chunks(team, 8 * count, count, WEIGHTS_AT_ONCE, loop_of(all, p, step->method), &moves);
+        gr_parallel_rows(team, 8 * count, count, WEIGHTS_AT_ONCE, loop_of(all, p, step->method), &moves);
     }
     swap_previous(all);
 }

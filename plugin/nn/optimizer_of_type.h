@@ -1,7 +1,7 @@
 /* The loops of optimizer.c for elements of type T, included for each type. No guard: it is included twice.
  * SPDX-License-Identifier: Apache-2.0 */
 
-static void TYPED(adam)(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void TYPED(adam)(void *arg, int64_t begin, int64_t end)
 {
     const struct moves *s = arg;
     const T             keep = (T)s->keep, penalty = (T)s->penalty, rate = (T)s->rate, unbias_m = (T)s->unbias_m;
@@ -10,7 +10,6 @@ static void TYPED(adam)(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const T *const gradient = s->gradient, *const value = s->from[0], *const m = s->from[1], *const v = s->from[2];
     T *const new_value = s->to[0], *const new_m = s->to[1], *const new_v = s->to[2];
 
-    (void)chunk;
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) {
         const T g = gradient[i] + penalty * value[i];
@@ -21,14 +20,13 @@ static void TYPED(adam)(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static void TYPED(sgd)(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void TYPED(sgd)(void *arg, int64_t begin, int64_t end)
 {
     const struct moves *s = arg;
     const T             penalty = (T)s->penalty, rate = (T)s->rate, momentum = (T)s->beta1;
     const T *const gradient = s->gradient, *const value = s->from[0], *const m = s->from[1], *const v = s->from[2];
     T *const new_value = s->to[0], *const new_m = s->to[1], *const new_v = s->to[2];
 
-    (void)chunk;
 #pragma omp simd
     for (int64_t i = begin; i < end; i++) {
         new_m[i] = momentum * m[i] + (gradient[i] + penalty * value[i]);
@@ -38,13 +36,12 @@ static void TYPED(sgd)(void *arg, int64_t chunk, int64_t begin, int64_t end)
 }
 
 /* Update running statistics by the statistics of the step, with PyTorch's momentum of 0.1. */
-static void TYPED(follow)(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void TYPED(follow)(void *arg, int64_t begin, int64_t end)
 {
     const struct moves *s = arg;
     const T *const gradient = s->gradient, *const value = s->from[0];
     T *const new_value = s->to[0];
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) new_value[i] = (T)0.9 * value[i] + (T)0.1 * gradient[i];
 }
 

@@ -35,7 +35,7 @@ static inline int gr_parallel_columns_have_remote(const struct gr_ranks *r)
 /** Columns of a sum that this rank computes. */
 static inline int64_t gr_parallel_columns_slice(const struct gr_ranks *r, int64_t width)
 {
-    return gr_parallel_grid_slice_width(&r->columns->grid, width, r->columns->grid.column);
+    return gr_parallel_grid_own_width(&r->columns->grid, width);
 }
 
 /* -- columns_graph.c: as in struct gr_strategy_ops ----------------------------------------------------------------- */

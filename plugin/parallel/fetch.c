@@ -169,11 +169,10 @@ struct copying_rows {
     float                 *to;
 };
 
-static void copy_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void copy_sources(void *arg, int64_t begin, int64_t end)
 {
     const struct copying_rows *p = arg;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++) gr_parallel_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
 }
 
@@ -215,7 +214,7 @@ int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_run *run, struct g
 
     GR_ASSERT(x->n_cols == layer->width);
     team.poll = NULL;
-    gr_parallel_chunks(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
+    gr_parallel_rows(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
     GR_TRY(gr_comm_route_return(&fetch->route, c->fetching.asked, to, x->n_cols * (int64_t)sizeof *to, error));
     keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;

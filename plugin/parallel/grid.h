@@ -72,3 +72,9 @@ static inline int64_t gr_parallel_grid_slice_width(const struct gr_grid *grid, i
 {
     return gr_parallel_grid_slice(grid, width, column + 1) - gr_parallel_grid_slice(grid, width, column);
 }
+
+/** The width of the slice of this rank. */
+static inline int64_t gr_parallel_grid_own_width(const struct gr_grid *grid, int64_t width)
+{
+    return gr_parallel_grid_slice_width(grid, width, grid->column);
+}

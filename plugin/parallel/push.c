@@ -322,11 +322,10 @@ void gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to)
     }
 }
 
-static void pack_sources(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void pack_sources(void *arg, int64_t begin, int64_t end)
 {
     const struct packing_rows *p = arg;
 
-    (void)chunk;
     for (int64_t i = begin; i < end; i++)
         gr_parallel_cached_copy_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
     gr_halo_messages_encode(&p->push->messages, omp_get_thread_num(), begin, end);
@@ -346,8 +345,8 @@ int32_t gr_parallel_cached_push(struct gr_cached *c, struct gr_run *run, struct 
     if (push->is_sent) return GRAFT_OK; /* the layer is recomputed */
     team.poll = NULL;
     gr_halo_messages_set_rows(&push->messages, (struct gr_rank_rows){ push->start[GR_SEND], c->buffer });
-    gr_parallel_chunks(gr_halo_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE,
-                       pack_sources, &packing);
+    gr_parallel_rows(gr_halo_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE,
+                     pack_sources, &packing);
     rc = gr_halo_messages_send(&push->messages, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(c->comm, error);
     GR_TRY_DONE(rc);

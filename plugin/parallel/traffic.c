@@ -181,17 +181,15 @@ struct ages {
 
 static struct ages ages_of(const struct gr_ranks *r, int32_t slot)
 {
-    const int32_t               layer = slot / GR_DIRECTIONS, direction = slot % GR_DIRECTIONS;
-    const struct gr_halo_layer *kept[3] = { layer_of(r, slot) };
-    struct ages                 ages = { 0, r->traffic.oldest[slot] };
+    struct ages ages = { 0, r->traffic.oldest[slot] };
 
-    for (int k = 0; k < 2 && r->columns != NULL; k++)
-        kept[1 + k] =
-            gr_halo_layers_find(&r->columns->transpose.layers, k * r->n_layers + layer, (enum gr_direction)direction);
-    for (int k = 0; k < 3; k++) {
-        if (kept[k] == NULL) continue;
-        if (kept[k]->history.age > ages.last) ages.last = kept[k]->history.age;
-        if (kept[k]->history.oldest > ages.most) ages.most = kept[k]->history.oldest;
+    for (int k = 0; k < (r->columns != NULL ? 3 : 1); k++) {
+        const struct gr_halo_layer *kept =
+            k == 0 ? layer_of(r, slot) : gr_parallel_plans_exchange(r, slot + k * slots_of(r));
+
+        if (kept == NULL) continue;
+        if (kept->history.age > ages.last) ages.last = kept->history.age;
+        if (kept->history.oldest > ages.most) ages.most = kept->history.oldest;
     }
     return ages;
 }

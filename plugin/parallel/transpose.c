@@ -41,14 +41,15 @@ void gr_parallel_transpose_fini(struct gr_transpose *t)
 /* Elements of the slice of a sum's input or result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
-    return t->rows[of_result] * gr_parallel_transpose_columns(t, width);
+    return t->rows[of_result] * gr_parallel_grid_own_width(t->grid, width);
 }
 
 /* Records of one side: the rows of other ranks in this slice, or the rows of this rank in other slices. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
     const int64_t own = gr_parallel_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels) * width;
-    const int64_t others = gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_transpose_columns(t, width);
+    const int64_t others =
+        gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_grid_own_width(t->grid, width);
 
     return (own > others ? own : others) / GR_RECORD + t->grid->columns;
 }
@@ -211,7 +212,7 @@ static struct job transpose_job(struct gr_transpose *t, const struct gr_transpos
                          .sum = sum,
                          .what = what,
                          .rank = t->grid->first + t->grid->column,
-                         .columns = gr_parallel_transpose_columns(t, what->width) };
+                         .columns = gr_parallel_grid_own_width(t->grid, what->width) };
 }
 
 static float *records_of(const struct job *job, enum gr_side side, int32_t rank)
@@ -316,7 +317,7 @@ void gr_parallel_transpose_add_result(const struct gr_transpose *t, const struct
                                       float *out, struct gr_team team)
 {
     const int64_t rows = gr_parallel_grid_rows_of(t->grid, rank, what->prefix);
-    struct added  added = { t, rank, gr_parallel_transpose_columns(t, what->width), out };
+    struct added  added = { t, rank, gr_parallel_grid_own_width(t->grid, what->width), out };
 
     gr_parallel_rows(team, rows * added.columns, rows, GR_ROWS_AT_ONCE, add_stretches, &added);
 }

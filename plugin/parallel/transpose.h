@@ -107,12 +107,6 @@ static inline int64_t gr_parallel_transpose_message_bytes(const struct gr_messag
     return (elements + GR_RECORD - 1) / GR_RECORD * record;
 }
 
-/** Columns of this rank. */
-static inline int64_t gr_parallel_transpose_columns(const struct gr_transpose *t, int64_t width)
-{
-    return gr_parallel_grid_slice_width(t->grid, width, t->grid->column);
-}
-
 /** slice[0] = columns of x[rows of this rank x width], from all ranks of the group. After begin() x is no longer
  *  needed. Collective. \return OK; ERR_PEER; ERR_FORMAT as gr_halo_exchange_send(). */
 int32_t gr_parallel_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what,

@@ -38,12 +38,11 @@ static void join_largest(const struct jump *jump, int64_t row, int64_t width, fl
     }
 }
 
-static void join_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void join_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct jump           *jump = arg;
     const struct gr_activations *a = &jump->run->layers[jump->last];
 
-    (void)chunk;
     for (int64_t row = begin; row < end; row++) {
         float *to = a->joined + row * a->layer->in;
 
@@ -60,13 +59,13 @@ static void join_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-static void over_rows(struct gr_run *run, struct jump *jump, gr_chunk_fn body)
+static void over_rows(struct gr_run *run, struct jump *jump, gr_rows_fn body)
 {
     const struct gr_activations *a = &run->layers[jump->last];
     const int64_t                rows = a->block->n_src, elements = rows * a->layer->in;
     const double                 begin = gr_profile_begin(&run->profile);
 
-    gr_parallel_chunks(gr_run_team(run), elements, rows, GR_CHUNK_ROWS, body, jump);
+    gr_parallel_rows(gr_run_team(run), elements, rows, GR_CHUNK_ROWS, body, jump);
     gr_profile_end(&run->profile, "rows", begin, 8 * (double)elements, 0);
 }
 
@@ -85,7 +84,7 @@ static int gives_largest(const struct jump *jump, int64_t row, int64_t j, float 
     return output_row(jump, jump->from, row)[j] == joined;
 }
 
-static void part_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
+static void part_rows(void *arg, int64_t begin, int64_t end)
 {
     const struct jump           *jump = arg;
     const struct gr_run         *run = jump->run;
@@ -94,7 +93,6 @@ static void part_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     const int                    largest = gr_run_config(run)->hidden.jumping == GR_JUMPING_MAX;
     int64_t                      first = 0; /* column of J */
 
-    (void)chunk;
     for (int32_t l = 0; l < jump->from && !largest; l++) first += run->layers[l].layer->out;
     for (int64_t row = begin; row < end; row++) {
         const float *from = run->space.jumped + row * in + first;
