@@ -148,6 +148,7 @@ struct adapting {
     struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
     struct gr_assign_channel *channels; /* rank 0 */
     struct gr_route           route;    /* of the groups of a layer, to rank 0 */
+    struct gr_pool            pool;     /* owner of these arrays */
 };
 
 /* -- weights ------------------------------------------------------------------------------------------------------ */
@@ -173,26 +174,24 @@ static int32_t adapting_init(struct adapting *a, const struct gr_halo_layers *of
                              int32_t n_layers, graft_error *error)
 {
     *a = (struct adapting){ .context = of->context, .comm = of->comm, .format = of->format, .budget = of->budget };
-    GR_TRY(GR_NEW(a->context, a->layer, n_layers, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->layer, n_layers, error));
     for (int32_t i = 0; i < n_layers; i++) {
         struct gr_halo_layer *layer = layers != NULL ? layers[i] : &of->layer[i];
 
         if (layer != NULL && layer->is_adaptive && layer->bits.exchanges > 0) a->layer[a->n++] = layer;
     }
-    GR_TRY(GR_NEW(a->context, a->sums, a->n + 1, error));
-    GR_TRY(GR_NEW(a->context, a->counts, (int64_t)of->comm->n_ranks * a->n, error));
-    GR_TRY(GR_NEW(a->context, a->first, a->n + 1, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->sums, a->n + 1, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->counts, (int64_t)of->comm->n_ranks * a->n, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->first, a->n + 1, error));
     for (int32_t l = 0; l < a->n; l++) a->first[l + 1] = a->first[l] + a->layer[l]->rows[GR_SEND];
-    GR_TRY(GR_NEW(a->context, a->number, a->first[a->n], error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->number, a->first[a->n], error));
     return gr_comm_route_init(&a->route, a->comm, error);
 }
 
 static void adapting_fini(struct adapting *a)
 {
-    void *const blocks[] = { a->layer, a->sums, a->counts, a->first, a->number, a->groups, a->all, a->channels };
-
     gr_comm_route_fini(&a->route);
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(a->context, blocks[i]);
+    gr_pool_fini(a->context, &a->pool);
 }
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
@@ -240,9 +239,9 @@ static int32_t make_groups(struct adapting *a, graft_error *error)
     const int32_t rank = a->comm->rank, n_ranks = a->comm->n_ranks;
     const int64_t in_all = rank == 0 ? groups_before(a, -1, a->n) : 0;
 
-    GR_TRY(GR_NEW(a->context, a->groups, groups_before(a, rank, a->n), error));
-    GR_TRY(GR_NEW(a->context, a->all, in_all, error));
-    GR_TRY(GR_NEW(a->context, a->channels, in_all, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->groups, groups_before(a, rank, a->n), error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->all, in_all, error));
+    GR_TRY(GR_POOL_NEW(a->context, &a->pool, a->channels, in_all, error));
     for (int32_t l = 0; l < a->n; l++) {
         struct gr_halo_layer   *layer = a->layer[l];
         struct gr_assign_group *groups = a->groups + groups_before(a, rank, l);

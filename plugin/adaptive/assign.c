@@ -31,6 +31,7 @@ struct choice {
     int64_t                *bytes;    /* [n_channels] of each channel now */
     double                 *deadline; /* [n_exchanges] */
     uint8_t                *step;     /* [n_groups] upgrades of each group */
+    struct gr_pool          pool;     /* owner of these arrays */
 };
 
 static double share(int32_t bits)
@@ -101,22 +102,14 @@ static int by_time(const void *one, const void *other)
     return (a->time > b->time) - (a->time < b->time);
 }
 
-static void choice_fini(const graft_context *context, struct choice *c)
-{
-    gr_free(context, c->upgrades);
-    gr_free(context, c->bytes);
-    gr_free(context, c->deadline);
-    gr_free(context, c->step);
-}
-
 static int32_t choice_init(const graft_context *context, const struct gr_assign *a, struct choice *c,
                            graft_error *error)
 {
     *c = (struct choice){ .assign = a };
-    GR_TRY(GR_NEW(context, c->upgrades, STEPS * a->n_groups, error));
-    GR_TRY(GR_NEW(context, c->bytes, a->n_channels, error));
-    GR_TRY(GR_NEW(context, c->deadline, a->n_exchanges, error));
-    GR_TRY(GR_NEW(context, c->step, a->n_groups, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->upgrades, STEPS * a->n_groups, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->bytes, a->n_channels, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->deadline, a->n_exchanges, error));
+    GR_TRY(GR_POOL_NEW(context, &c->pool, c->step, a->n_groups, error));
     for (int64_t i = 0; i < a->n_groups; i++) {
         const struct gr_assign_group *g = &a->groups[i];
 
@@ -153,13 +146,14 @@ static void choice_apply(const struct choice *c)
 int32_t gr_adaptive_assign_cost(const graft_context *context, const struct gr_assign *a, struct gr_assign_cost *cost,
                                 graft_error *error)
 {
-    int64_t *bytes = NULL;
-    double  *slowest = NULL;
-    int32_t  rc = GRAFT_OK;
+    struct gr_pool pool = { 0 };
+    int64_t       *bytes = NULL;
+    double        *slowest = NULL;
+    int32_t        rc = GRAFT_OK;
 
     *cost = (struct gr_assign_cost){ 0 };
-    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
-    GR_TRY_DONE(GR_NEW(context, slowest, a->n_exchanges, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, slowest, a->n_exchanges, error));
     for (int64_t i = 0; i < a->n_groups; i++) {
         cost->variance += a->groups[i].variance * share(a->groups[i].bits);
         bytes[a->groups[i].channel] += bytes_with(a, &a->groups[i], a->groups[i].bits);
@@ -167,8 +161,7 @@ int32_t gr_adaptive_assign_cost(const graft_context *context, const struct gr_as
     for (int32_t p = 0; p < a->n_channels; p++) cost->bytes += bytes[p];
     cost->seconds = seconds_now(a, bytes, slowest);
 done:
-    gr_free(context, bytes);
-    gr_free(context, slowest);
+    gr_pool_fini(context, &pool);
     return rc;
 }
 
@@ -176,13 +169,14 @@ done:
 static int32_t objective_factors(const graft_context *context, const struct gr_assign *a, double lambda,
                                  double price[2], graft_error *error)
 {
-    const double apart = variance_with(a, bits_of[0]) - variance_with(a, bits_of[STEPS]);
-    int64_t     *bytes = NULL;
-    double      *slowest = NULL, seconds[2];
-    int32_t      rc = GRAFT_OK;
+    const double   apart = variance_with(a, bits_of[0]) - variance_with(a, bits_of[STEPS]);
+    struct gr_pool pool = { 0 };
+    int64_t       *bytes = NULL;
+    double        *slowest = NULL, seconds[2];
+    int32_t        rc = GRAFT_OK;
 
-    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
-    GR_TRY_DONE(GR_NEW(context, slowest, a->n_exchanges, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, slowest, a->n_exchanges, error));
     for (int k = 0; k < 2; k++) {
         memset(bytes, 0, (size_t)a->n_channels * sizeof *bytes);
         for (int64_t i = 0; i < a->n_groups; i++)
@@ -192,8 +186,7 @@ static int32_t objective_factors(const graft_context *context, const struct gr_a
     price[0] = apart > 0 ? lambda / apart : 0;
     price[1] = seconds[1] > seconds[0] ? (1 - lambda) / (seconds[1] - seconds[0]) : 0;
 done:
-    gr_free(context, bytes);
-    gr_free(context, slowest);
+    gr_pool_fini(context, &pool);
     return rc;
 }
 
@@ -202,14 +195,15 @@ done:
 static int32_t find_deadlines(const graft_context *context, struct choice *c, const double price[2], graft_error *error)
 {
     const struct gr_assign *a = c->assign;
+    struct gr_pool          pool = { 0 };
     double                 *gain = NULL, *best = NULL, *begin = NULL;
     int64_t                *bytes = NULL;
     int32_t                 rc = GRAFT_OK;
 
-    GR_TRY_DONE(GR_NEW(context, gain, a->n_exchanges, error));
-    GR_TRY_DONE(GR_NEW(context, best, a->n_exchanges, error));
-    GR_TRY_DONE(GR_NEW(context, begin, a->n_exchanges, error));
-    GR_TRY_DONE(GR_NEW(context, bytes, a->n_channels, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, gain, a->n_exchanges, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, best, a->n_exchanges, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, begin, a->n_exchanges, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &pool, bytes, a->n_channels, error));
     seconds_now(a, c->bytes, begin);
     memcpy(c->deadline, begin, (size_t)a->n_exchanges * sizeof *begin);
     memcpy(bytes, c->bytes, (size_t)a->n_channels * sizeof *bytes);
@@ -232,10 +226,7 @@ static int32_t find_deadlines(const graft_context *context, struct choice *c, co
     }
     qsort(c->upgrades, (size_t)c->n_upgrades, sizeof *c->upgrades, by_worth);
 done:
-    gr_free(context, gain);
-    gr_free(context, best);
-    gr_free(context, begin);
-    gr_free(context, bytes);
+    gr_pool_fini(context, &pool);
     return rc;
 }
 
@@ -258,7 +249,7 @@ int32_t gr_adaptive_assign_balance(const graft_context *context, const struct gr
     }
     choice_apply(&c);
 done:
-    choice_fini(context, &c);
+    gr_pool_fini(context, &c.pool);
     return rc;
 }
 
@@ -285,7 +276,7 @@ int32_t gr_adaptive_assign_within_bytes(const graft_context *context, const stru
     }
     choice_apply(&c);
 done:
-    choice_fini(context, &c);
+    gr_pool_fini(context, &c.pool);
     return rc;
 }
 
@@ -316,6 +307,6 @@ int32_t gr_adaptive_assign_within_variance(const graft_context *context, const s
     }
     choice_apply(&c);
 done:
-    choice_fini(context, &c);
+    gr_pool_fini(context, &c.pool);
     return rc;
 }

@@ -19,6 +19,7 @@ struct probe {
     char              *out, *in;       /* the largest message */
     int64_t           *out_at, *in_at; /* [n_ranks + 1] bytes */
     struct gr_network *mine;           /* [n_ranks] */
+    struct gr_pool     pool;           /* owner of these arrays */
 };
 
 static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *error)
@@ -27,23 +28,12 @@ static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *er
     const int64_t        n = comm->n_ranks;
 
     *p = (struct probe){ .comm = comm };
-    GR_TRY(GR_NEW(context, p->out, size_of[SIZES - 1], error));
-    GR_TRY(GR_NEW(context, p->in, size_of[SIZES - 1], error));
-    GR_TRY(GR_NEW(context, p->out_at, n + 1, error));
-    GR_TRY(GR_NEW(context, p->in_at, n + 1, error));
-    GR_TRY(GR_NEW(context, p->mine, n, error));
+    GR_TRY(GR_POOL_NEW(context, &p->pool, p->out, size_of[SIZES - 1], error));
+    GR_TRY(GR_POOL_NEW(context, &p->pool, p->in, size_of[SIZES - 1], error));
+    GR_TRY(GR_POOL_NEW(context, &p->pool, p->out_at, n + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &p->pool, p->in_at, n + 1, error));
+    GR_TRY(GR_POOL_NEW(context, &p->pool, p->mine, n, error));
     return GR_NEW(context, comm->network, comm->rank == 0 ? n * n : n, error);
-}
-
-static void probe_fini(struct probe *p)
-{
-    const graft_context *context = p->comm->context;
-
-    gr_free(context, p->out);
-    gr_free(context, p->in);
-    gr_free(context, p->out_at);
-    gr_free(context, p->in_at);
-    gr_free(context, p->mine);
 }
 
 /* The partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if n is odd, each rank meets
@@ -149,7 +139,7 @@ int32_t gr_adaptive_network_measure(struct gr_comm *comm, graft_error *error)
     GR_TRY_DONE(probe_all(&p, error));
     rc = gather_results(&p, error);
 done:
-    probe_fini(&p);
+    gr_pool_fini(comm->context, &p.pool);
     if (rc < 0) {
         gr_free(comm->context, comm->network);
         comm->network = NULL;

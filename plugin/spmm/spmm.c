@@ -227,12 +227,6 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 
-/* Whether the product adds rows of other ranks. */
-static int has_received(const struct gr_spmm *p, const graft_plan *plan)
-{
-    return p->exchange.received.start[plan->comm->n_ranks] > 0;
-}
-
 /* out (+)= A_local x, or A_local^T x, while messages move. An epilogue applies to the whole sum: if another part
  * follows, only the residual is added here, because the other part then uses `out` as its residual. */
 static int32_t multiply_local(graft_plan *plan, graft_error *error)
@@ -241,7 +235,7 @@ static int32_t multiply_local(graft_plan *plan, graft_error *error)
     const uint32_t        flags = (p->args.flags & GRAFT_AGGREGATE_ACCUMULATE ? GRAFT_MXM_ACCUMULATE : 0) |
                            (p->args.flags & GRAFT_AGGREGATE_REPLACE ? GRAFT_MXM_REPLACE : 0);
     const graft_epilogue residual = { .size = sizeof residual, .residual = p->epilogue.residual };
-    const int            is_part = p->args.epilogue != NULL && has_received(p, plan);
+    const int            is_part = p->args.epilogue != NULL && p->exchange.received.start[plan->comm->n_ranks] > 0;
     const graft_mxm_args args = { .size = sizeof args,
                                   .semiring = p->args.semiring,
                                   .flags = flags,
@@ -462,20 +456,14 @@ static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_err
 static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
 {
     struct gr_spmm     *p = &plan->product;
-    const struct terms *terms = gr_comm_outcome_terms(&plan->host.outcome);
+    const struct terms *terms = rc != GRAFT_ERR_PEER ? gr_comm_outcome_terms(&plan->host.outcome) : NULL;
     const void         *rows;
     int32_t             sent = GRAFT_OK;
 
-    if (rc == GRAFT_ERR_PEER) {
-        p->begun = 0;
-        return rc;
+    if (terms != NULL && !is_step(plan, terms->flags)) {
+        if (!p->begun) sent = send_zeros(plan, terms, error);
+        if (sent == GRAFT_OK) sent = gr_halo_exchange_end(&p->exchange, plan_team(plan), &rows, error);
     }
-    if (terms == NULL || is_step(plan, terms->flags)) {
-        p->begun = 0;
-        return rc;
-    }
-    if (!p->begun) sent = send_zeros(plan, terms, error);
-    if (sent == GRAFT_OK) sent = gr_halo_exchange_end(&p->exchange, plan_team(plan), &rows, error);
     p->begun = 0;
     return sent < 0 ? sent : rc;
 }
