@@ -21,11 +21,7 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
         gr_sample_cache_load(&layer->cache, layer->row, layer->n_rows, run->threads, to);
         gr_profile_end_alone(&run->profile, "cache", begin);
     }
-    if (!c->fetching.is_on) return GRAFT_OK;
-    begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_parallel_fetch_rows(c, run, layer, x, fetched, error));
-    gr_profile_end_alone(&run->profile, "fetch", begin);
-    return GRAFT_OK;
+    return c->fetching.is_on ? gr_parallel_fetch_rows(c, layer, x, fetched, error) : GRAFT_OK;
 }
 
 /* The sum of the rows of the halo first, and the rows of this rank added to it. */
@@ -58,7 +54,6 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
 {
     struct gr_cached_layer *layer = sum->block->of_strategy;
     struct gr_sum           own = *sum;
-    double                  begin;
 
     if (layer->halo_transpose != NULL)
         GR_TRY(gr_model_product_sparse(
@@ -70,9 +65,8 @@ static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const s
                                          .width = sum->width,
                                          .out = layer->rows },
             error));
-    begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_parallel_fetch_return(c, layer, layer->rows, sum->width, error));
-    gr_profile_end_alone(&run->profile, "fetch", begin);
+    GR_ASSERT(sum->width == layer->width);
+    GR_TRY(gr_parallel_fetch_return(c, layer, layer->rows, error));
     own.epilogue = NULL;
     GR_TRY(gr_serial_ops.aggregate_begin(&c->base.base, run, &own, error));
     gr_parallel_fetch_add(c, layer, sum->scale, sum->out);
@@ -97,15 +91,13 @@ static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run
     struct gr_cached_layer *layer = b->block->of_strategy;
     const graft_dense       x = gr_dense_view(b->x, GRAFT_F32, b->block->n_src, b->width, b->width);
     float *const            halo = b->x + b->block->n_src * b->width;
-    double                  begin;
 
     GR_ASSERT(layer != NULL && b->block->n_seen == b->block->n_src + layer->n_rows + layer->fetch.count);
     c->fetching.pending = NULL;
     if (b->direction == GR_FORWARD) return have_rows(c, run, layer, &x, halo, error);
     if (!c->fetching.is_on) return GRAFT_OK;
-    begin = gr_profile_begin(&run->profile);
-    GR_TRY(gr_parallel_fetch_return(c, layer, halo + layer->n_rows * b->width, b->width, error));
-    gr_profile_end_alone(&run->profile, "fetch", begin);
+    GR_ASSERT(b->width == layer->width);
+    GR_TRY(gr_parallel_fetch_return(c, layer, halo + layer->n_rows * b->width, error));
     c->fetching.pending = layer;
     c->fetching.gradient = b->x;
     return GRAFT_OK;

@@ -225,6 +225,9 @@ int32_t gr_parallel_cached_push(struct gr_cached *cached, struct gr_run *run, st
                                 const graft_dense *x, graft_error *error);
 /** A row of floats or bfloat16, as floats. */
 void    gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to);
+/** to[count x columns] = rows row[] of x, which messages, unless they are NULL, encode. */
+void    gr_parallel_cached_copy_rows(const struct gr_run *run, const graft_dense *x, const int32_t *row, int64_t count,
+                                     struct gr_messages *messages, float *to);
 
 /** The extension of the sampler. */
 int32_t gr_parallel_fetch_extend(void *cached, const struct gr_making *made, int32_t l, int32_t rc, graft_error *error);
@@ -234,12 +237,12 @@ int32_t gr_parallel_fetch_number(struct gr_cached *cached, graft_error *error);
 void    gr_parallel_fetch_store(struct gr_cached *cached, struct gr_cached_layer *layer, int threads);
 void    gr_parallel_fetched_fini(struct gr_cached *cached, struct gr_fetched *fetched);
 /** to[fetch.count x width] = rows of the owners; x has the rows of this rank. Collective. \return OK; ERR_PEER. */
-int32_t gr_parallel_fetch_rows(struct gr_cached *cached, struct gr_run *run, struct gr_cached_layer *layer,
-                               const graft_dense *x, float *to, graft_error *error);
-/** Return gradients of fetched rows to their owners; and add received gradients, times scale[row] or 1, to the rows of
- *  this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
-int32_t gr_parallel_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradient,
-                                 int64_t width, graft_error *error);
+int32_t gr_parallel_fetch_rows(struct gr_cached *cached, struct gr_cached_layer *layer, const graft_dense *x, float *to,
+                               graft_error *error);
+/** Return gradients[fetch.count x width] to the owners; and add received gradients, times scale[row] or 1, to the rows
+ *  of this rank, to[n_src x width]. The first is collective. \return OK; ERR_PEER. */
+int32_t gr_parallel_fetch_return(struct gr_cached *cached, struct gr_cached_layer *layer, const float *gradients,
+                                 graft_error *error);
 void    gr_parallel_fetch_add(const struct gr_cached *cached, const struct gr_cached_layer *layer, const float *scale,
                               float *to);
 

@@ -163,19 +163,6 @@ int32_t gr_parallel_fetch_number(struct gr_cached *c, graft_error *error)
 
 /* -- a step ------------------------------------------------------------------------------------------------------- */
 
-struct copying_rows {
-    const struct gr_fetch *fetch;
-    const graft_dense     *x;
-    float                 *to;
-};
-
-static void copy_sources(void *arg, int64_t begin, int64_t end)
-{
-    const struct copying_rows *p = arg;
-
-    for (int64_t i = begin; i < end; i++) gr_parallel_cached_copy_row(p->x, p->fetch->row[i], p->to + i * p->x->n_cols);
-}
-
 static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *layer, const float *rows)
 {
     const struct gr_fetch *fetch = &layer->fetch;
@@ -198,37 +185,35 @@ void gr_parallel_fetch_store(struct gr_cached *c, struct gr_cached_layer *layer,
     fetched->count = 0;
 }
 
-/* Rows and bytes that this rank receives or sends back. */
-static void count_fetched(struct gr_cached_layer *layer, int64_t width)
-{
-    layer->fetched_bytes += (int64_t)sizeof(float) * layer->fetch.count * width;
-}
-
-int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
-                               const graft_dense *x, float *to, graft_error *error)
+int32_t gr_parallel_fetch_rows(struct gr_cached *c, struct gr_cached_layer *layer, const graft_dense *x, float *to,
+                               graft_error *error)
 {
     const struct gr_fetch *fetch = &layer->fetch;
-    const int64_t          count = gr_comm_route_n_in(&fetch->route);
-    struct copying_rows    copying = { fetch, x, c->fetching.asked };
-    struct gr_team         team = gr_run_team(run);
+    struct gr_run         *run = c->wish.run;
+    const double           begin = gr_profile_begin(&run->profile);
+    const int64_t          row_bytes = x->n_cols * (int64_t)sizeof *to;
 
     GR_ASSERT(x->n_cols == layer->width);
-    team.poll = NULL;
-    gr_parallel_rows(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_sources, &copying);
-    GR_TRY(gr_comm_route_return(&fetch->route, c->fetching.asked, to, x->n_cols * (int64_t)sizeof *to, error));
+    gr_parallel_cached_copy_rows(run, x, fetch->row, gr_comm_route_n_in(&fetch->route), NULL, c->fetching.asked);
+    GR_TRY(gr_comm_route_return(&fetch->route, c->fetching.asked, to, row_bytes, error));
     keep_fetched(c, layer, to);
     layer->fetched_rows += fetch->count;
-    count_fetched(layer, x->n_cols);
+    layer->fetched_bytes += fetch->count * row_bytes;
+    gr_profile_end_alone(&run->profile, "fetch", begin);
     return GRAFT_OK;
 }
 
 int32_t gr_parallel_fetch_return(struct gr_cached *c, struct gr_cached_layer *layer, const float *gradient,
-                                 int64_t width, graft_error *error)
+                                 graft_error *error)
 {
-    GR_ASSERT(width == layer->width);
-    count_fetched(layer, width);
-    return gr_comm_route_send(&layer->fetch.route, gradient, c->fetching.asked, width * (int64_t)sizeof *gradient,
-                              error);
+    struct gr_run *run = c->wish.run;
+    const double   begin = gr_profile_begin(&run->profile);
+    const int64_t  row_bytes = layer->width * (int64_t)sizeof *gradient;
+
+    layer->fetched_bytes += layer->fetch.count * row_bytes;
+    GR_TRY(gr_comm_route_send(&layer->fetch.route, gradient, c->fetching.asked, row_bytes, error));
+    gr_profile_end_alone(&run->profile, "fetch", begin);
+    return GRAFT_OK;
 }
 
 void gr_parallel_fetch_add(const struct gr_cached *c, const struct gr_cached_layer *layer, const float *scale,

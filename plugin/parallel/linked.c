@@ -114,15 +114,6 @@ static int32_t keep_linked_rows(const graft_context *context, const struct gr_li
     return GRAFT_OK;
 }
 
-/* The number of each row of this rank among the linked rows. */
-static int32_t number_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, int32_t **number,
-                                  graft_error *error)
-{
-    GR_TRY(GR_NEW(context, *number, rows->n + rows->n_lone, error));
-    for (int64_t i = 0; i < rows->n; i++) (*number)[rows->row[i]] = (int32_t)i;
-    return GRAFT_OK;
-}
-
 static int32_t make_linked_part(const graft_context *context, int32_t n_ranks, const struct gr_linked_rows *rows,
                                 const struct gr_part *part, const int32_t *number, struct gr_made_part *made,
                                 graft_error *error)
@@ -157,7 +148,8 @@ int32_t gr_parallel_linked_part_init(struct gr_budget *budget, struct gr_comm *c
     GR_TRY_DONE(gr_halo_links_init(context, comm, &part->halo, &links, error));
     rc = gr_budget_borrow(budget, bytes, LINKED_NAME, error);
     if (rc == GRAFT_OK) linked->borrowed = bytes;
-    if (rc == GRAFT_OK) rc = number_linked_rows(context, rows, &number, error);
+    if (rc == GRAFT_OK) rc = GR_NEW(context, number, rows->n + rows->n_lone, error);
+    for (int64_t i = 0; rc == GRAFT_OK && i < rows->n; i++) number[rows->row[i]] = (int32_t)i;
     if (rc == GRAFT_OK) rc = GR_NEW(context, packed, links.send_start[comm->n_ranks], error);
     if (rc == GRAFT_OK) rc = make_linked_part(context, comm->n_ranks, rows, part, number, &linked->made, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));

@@ -74,14 +74,11 @@ static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr
                                          graft_error *error)
 {
     struct gr_ranks *r = gr_parallel_of(strategy);
-    int32_t          rc = gr_parallel_sync(run, sum, error);
 
-    GR_TRY_DONE(rc);
+    GR_TRY(gr_parallel_sync(run, sum, error));
     r->begin = gr_profile_begin(&run->profile);
-    rc = gr_model_workers_are_recording(run) ? record_begin(r, run, sum, error)
-                                             : gr_parallel_begin_sum(r, run, sum, 0, error);
-done:
-    return rc;
+    return gr_model_workers_are_recording(run) ? record_begin(r, run, sum, error)
+                                               : gr_parallel_begin_sum(r, run, sum, 0, error);
 }
 
 static int32_t partition_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
@@ -138,13 +135,12 @@ static int32_t partition_create(const struct gr_strategy_wish *wish, struct gr_s
 {
     const struct gr_config *config = gr_run_config(wish->run);
     struct gr_ranks        *r;
-    int32_t                 rc = GR_NEW(wish->run->context, r, 1, error);
+    int32_t                 rc;
 
-    GR_TRY_DONE(rc);
+    GR_TRY(GR_NEW(wish->run->context, r, 1, error));
     *strategy = &r->base;
     rc = gr_parallel_init(r, &gr_partition_ops, wish, error);
     r->exchanges_rows = r->base.reads_halo = r->base.all_rows = config->kind->attends || config->extremum != 0;
-done:
     return rc;
 }
 

@@ -301,12 +301,6 @@ int32_t gr_parallel_cached_post(struct gr_batch_strategy *strategy, graft_error 
     return GRAFT_OK;
 }
 
-struct packing_rows {
-    struct gr_cached  *cached;
-    struct gr_push    *push;
-    const graft_dense *x;
-};
-
 void gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to)
 {
     const int64_t at = row * x->stride;
@@ -322,39 +316,52 @@ void gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to)
     }
 }
 
-static void pack_sources(void *arg, int64_t begin, int64_t end)
-{
-    const struct packing_rows *p = arg;
+struct copying {
+    const graft_dense  *x;
+    const int32_t      *row;
+    struct gr_messages *messages; /* that encode copied rows; NULL: none */
+    float              *to;
+};
 
-    for (int64_t i = begin; i < end; i++)
-        gr_parallel_cached_copy_row(p->x, p->push->row[i], p->cached->buffer + i * p->x->n_cols);
-    gr_halo_messages_encode(&p->push->messages, omp_get_thread_num(), begin, end);
+static void copy_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct copying *p = arg;
+
+    for (int64_t i = begin; i < end; i++) gr_parallel_cached_copy_row(p->x, p->row[i], p->to + i * p->x->n_cols);
+    if (p->messages != NULL) gr_halo_messages_encode(p->messages, omp_get_thread_num(), begin, end);
+}
+
+void gr_parallel_cached_copy_rows(const struct gr_run *run, const graft_dense *x, const int32_t *row, int64_t count,
+                                  struct gr_messages *messages, float *to)
+{
+    struct copying copying = { x, row, messages, to };
+    struct gr_team team = gr_run_team(run);
+
+    team.poll = NULL;
+    if (messages != NULL) team = gr_halo_messages_team(messages, team);
+    gr_parallel_rows(team, count * x->n_cols, count, GR_ROWS_AT_ONCE, copy_rows, &copying);
 }
 
 int32_t gr_parallel_cached_push(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer,
                                 const graft_dense *x, graft_error *error)
 {
-    struct gr_push     *push = push_of(c, layer->index);
-    struct packing_rows packing = { c, push, x };
-    const int64_t       count = push->start[GR_SEND][c->comm->n_ranks];
-    struct gr_team      team = gr_run_team(run);
-    const double        begin = gr_profile_begin(&run->profile);
-    int32_t             rc = GRAFT_OK;
+    struct gr_push *push = push_of(c, layer->index);
+    struct gr_team  team = gr_run_team(run);
+    const double    begin = gr_profile_begin(&run->profile);
+    int32_t         rc = GRAFT_OK;
 
     GR_ASSERT(x->n_cols == layer->width);
     if (push->is_sent) return GRAFT_OK; /* the layer is recomputed */
     team.poll = NULL;
     gr_halo_messages_set_rows(&push->messages, (struct gr_rank_rows){ push->start[GR_SEND], c->buffer });
-    gr_parallel_rows(gr_halo_messages_team(&push->messages, team), count * x->n_cols, count, GR_ROWS_AT_ONCE,
-                     pack_sources, &packing);
+    gr_parallel_cached_copy_rows(run, x, push->row, push->start[GR_SEND][c->comm->n_ranks], &push->messages, c->buffer);
     rc = gr_halo_messages_send(&push->messages, team, error);
     if (rc < 0 && rc != GRAFT_ERR_PEER) rc = gr_comm_fail(c->comm, error);
-    GR_TRY_DONE(rc);
+    GR_TRY(rc);
     push->is_sent = push->in_flight = 1;
     for (int32_t q = 0; q < c->comm->n_ranks; q++) layer->sent.bytes += push->messages.sent[q].bytes;
     gr_profile_end_alone(&run->profile, "push", begin);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_parallel_cached_poll(void *cached)

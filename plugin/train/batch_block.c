@@ -134,13 +134,6 @@ static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m
     return GRAFT_OK;
 }
 
-/* Whether the backward pass sums along the edges of this layer: gradients of features are not needed. */
-static int sums_backward(const struct gr_setup *s, int32_t l)
-{
-    if (s->model.config.kind->attends || s->model.config.extremum != 0) return 0;
-    return l > 0 || !s->run.layers[0].aggregate_first;
-}
-
 /* Edges from rows that only the strategy has. */
 static int32_t complete_block(struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b, graft_csr *csr,
                               struct gr_block *block, graft_error *error)
@@ -168,7 +161,8 @@ int32_t gr_train_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32
     GR_TRY(take_edge_rows(s, m, b, block, error));
     GR_TRY(complete_block(m, l, b, &csr, block, error));
     GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
-    if (sums_backward(s, l))
+    /* If the backward pass sums along these edges; gradients of features are not needed. */
+    if (!s->model.config.kind->attends && s->model.config.extremum == 0 && (l > 0 || !s->run.layers[0].aggregate_first))
         GR_TRY(gr_parallel_transpose_block(s->context, &m->now.budget, &csr, &block->a_transpose, error));
     GR_ASSERT(gr_model_block_is_valid(block));
     return GRAFT_OK;

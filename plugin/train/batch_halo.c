@@ -148,19 +148,18 @@ int32_t gr_train_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, g
     struct gr_batch_halo  *halo = &m->halo;
     int32_t                rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_halo_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
+    GR_TRY(gr_halo_links_init(s->context, comm, &s->derived.graph.part.halo, &m->ranks->links, error));
     rc = make_halo_arrays(s, m, error);
     if (rc == GRAFT_OK) rc = join_graph(s, m, error);
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
-    GR_TRY_DONE(fetch_halo(s, m, whole->vertex, sizeof *halo->name, halo->name, error));
-    GR_TRY_DONE(gr_comm_agree(comm, order_entries(s, m, error), error));
-    if (halo->right != NULL) GR_TRY_DONE(fetch_halo(s, m, whole->right, sizeof *halo->right, halo->right, error));
-    if (m->ranks->degree != NULL) GR_TRY_DONE(fetch_degrees(s, m, error));
+    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(fetch_halo(s, m, whole->vertex, sizeof *halo->name, halo->name, error));
+    GR_TRY(gr_comm_agree(comm, order_entries(s, m, error), error));
+    if (halo->right != NULL) GR_TRY(fetch_halo(s, m, whole->right, sizeof *halo->right, halo->right, error));
+    if (m->ranks->degree != NULL) GR_TRY(fetch_degrees(s, m, error));
     GR_ASSERT(s->run.input.x != NULL && s->run.input.stride == s->model.config.width[0]);
-    GR_TRY_DONE(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
+    GR_TRY(fetch_halo(s, m, s->run.input.x, input_row_bytes(s), halo->x, error));
     gr_budget_charge(&m->lasting.budget, GR_USE_MESSAGES, gr_halo_links_bytes(&m->ranks->links));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* -- data that change --------------------------------------------------------------------------------------------- */

@@ -100,14 +100,6 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
     found->is_after_step = found->what[0] != '\0';
 }
 
-static void find_in_losses(int is_finite, struct finding *found)
-{
-    if (is_finite) return;
-    snprintf(found->what, sizeof found->what, "%s",
-             "the loss of the training or validation vertices is not finite after the step");
-    found->is_after_step = 1;
-}
-
 /* Other batches would read such rows as zeros. */
 static void find_in_history(const graft_trainer *t, struct finding *found)
 {
@@ -210,7 +202,7 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
     double              loss = 0;
     int32_t             rc = GRAFT_OK;
 
-    if (t->setup.data.over == NULL) GR_TRY_DONE(gr_context_check_cancel(t->setup.context, error));
+    if (t->setup.data.over == NULL) GR_TRY(gr_context_check_cancel(t->setup.context, error));
     rc = gr_train_minibatch_begin(t, error);
     if (rc == GRAFT_OK && renews_only(t)) rc = renew_rows(t, step, found, error);
     else if (rc == GRAFT_OK) rc = train_blocks(t, t->batches->now.block_of, step, epoch, &loss, found, error);
@@ -221,7 +213,6 @@ static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding 
         t->batches->idle = renews_only(t) ? t->batches->idle + 1 : 0;
     }
     gr_train_minibatch_end(t);
-done:
     return rc;
 }
 
@@ -275,7 +266,7 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     *found = (struct finding){ 0 };
     epoch->best = 0;
     gr_run_metrics_clear(metrics);
-    GR_TRY_DONE(train_step(t, epoch, found, error));
+    GR_TRY(train_step(t, epoch, found, error));
     epoch->seconds_step = t->seconds_step = gr_seconds() - begin;
     epoch->drift = t->setup.strategy->drift;
     epoch->synchronous = t->setup.strategy->waited;
@@ -285,12 +276,13 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     if (rc == GRAFT_OK) rc = gr_trainer_measure(t, metrics, &is_finite, error);
     gr_trainer_forward_end(t);
     if (rc < 0) await_evaluation(t, epoch->loss);
-    GR_TRY_DONE(rc);
+    if (rc < 0) return rc;
     t->is_measured = is_finite;
-    find_in_losses(is_finite, found);
     if (is_finite) epoch->best = keep_best(t, metrics);
-done:
-    return rc;
+    else
+        *found = (struct finding){ "the loss of the training or validation vertices is not finite after the step",
+                                   .is_after_step = 1 };
+    return GRAFT_OK;
 }
 
 /* Go back to weights whose loss is known to be finite. After a step, these are the weights before it; else the weights
@@ -325,19 +317,18 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
 
     if (found->is_in_moment) now = *found;
     else if (!found->is_after_step) {
-        GR_TRY_DONE(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
-        GR_TRY_DONE(gr_setup_ranks_fail(
+        GR_TRY(gr_strategy_prepare_step(t->setup.run.strategy, &t->setup.run, error));
+        GR_TRY(gr_setup_ranks_fail(
             &t->setup, differentiate_loss(t, t->setup.derived.step_of, epoch - 1, &loss, &now, error), error));
         gr_strategy_forget(t->setup.run.strategy, 1);
     } else if (!t->is_measured) {
         rc = gr_trainer_forward(t, error);
         if (rc == GRAFT_OK) rc = gr_trainer_measure(t, &metrics, &is_finite, error);
         gr_trainer_forward_end(t);
-        GR_TRY_DONE(gr_setup_ranks_fail(&t->setup, rc, error));
+        GR_TRY(gr_setup_ranks_fail(&t->setup, rc, error));
     }
     *hopeless = now.what[0] != '\0' || !is_finite;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the failed epoch. From then
@@ -406,14 +397,6 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
     epoch->test_r2 = metrics->test_r2;
 }
 
-/* In one process: use the tables that state_set() has replaced, or empty them. */
-static void use_tables(graft_trainer *t)
-{
-    if (t->batches != NULL && t->state_is_set)
-        gr_train_batch_tables_take(t->batches, gr_train_minibatch_number(&t->progress));
-    t->state_is_set = 0;
-}
-
 /* Check that an epoch can begin, on all ranks. */
 static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 {
@@ -423,7 +406,10 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     if (rc == GRAFT_OK) rc = gr_setup_check_loans(&t->setup, 0, error);
     if (rc < 0) return rc;
     if (t->batches != NULL || t->progress.batch > 0) gr_train_minibatches_settle(t);
-    if (t->setup.data.over == NULL) use_tables(t);
+    if (t->setup.data.over == NULL && t->state_is_set) {
+        if (t->batches != NULL) gr_train_batch_tables_take(t->batches, gr_train_minibatch_number(&t->progress));
+        t->state_is_set = 0;
+    }
     gr_setup_follow_options(&t->setup);
     if (t->setup.run.targets.n_train == 0)
         return gr_fail(error, GRAFT_ERR_STATE, "the data set has no split, so there is nothing to train on");

@@ -51,14 +51,13 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     int32_t                 *labels = NULL;
     uint8_t                 *targets = NULL, *split;
     float                   *values = NULL;
-    int32_t                  rc = GRAFT_OK;
 
-    if (from->labels != NULL) GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
+    if (from->labels != NULL) GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, labels, batch->n_seeds, error));
     if (from->targets != NULL)
-        GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
+        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, targets, batch->n_seeds * from->n_classes, error));
     if (from->values != NULL)
-        GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
-    GR_TRY_DONE(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, split, batch->n_seeds, error));
+        GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, values, batch->n_seeds * from->n_classes, error));
+    GR_TRY(GR_BUDGET_NEW(&m->now.budget, GR_USE_GRAPH, split, batch->n_seeds, error));
     for (int64_t i = 0; i < batch->n_seeds; i++) {
         const uint64_t v = (uint64_t)batch->vertex[i], to = (uint64_t)i * classes;
 
@@ -76,7 +75,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     now->n_train = batch->weighs_seeds ? batch->n_seeds : 0;
     if (batch->weighs_seeds) { /* the loss of all training vertices is estimated */
         now->vertex_weight = batch->weight;
-        goto done;
+        return GRAFT_OK;
     }
     now->loss_weight = m->deal.weight != NULL ? m->deal.weight[batch->index] : 0;
     for (int64_t i = 0; i < batch->n_seeds; i++) {
@@ -85,8 +84,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
         if (m->deal.weight == NULL)
             now->loss_weight += values != NULL ? (double)gr_known_values(now, i) : gr_vertex_weight(now, i);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The vertices of the batch, and their global numbers, which key random draws. */

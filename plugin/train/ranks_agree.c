@@ -22,16 +22,14 @@ static uint64_t digest_of(graft_trainer *t)
 static int32_t use_state(graft_trainer *t, graft_error *error)
 {
     int64_t missing = t->batches == NULL || !gr_train_batch_tables_hold(t->batches, 1);
-    int32_t rc = GRAFT_OK;
 
     gr_strategy_forget(t->setup.run.strategy, 0);
     gr_train_minibatches_settle(t); /* the ages of cached rows depend on the number of the next batch */
     if (t->batches == NULL) return GRAFT_OK;
-    GR_TRY_DONE(gr_comm_max(t->setup.data.over->comm, &missing, 1, error));
+    GR_TRY(gr_comm_max(t->setup.data.over->comm, &missing, 1, error));
     if (missing) gr_train_minibatches_forget(t);
     else gr_train_batch_tables_take(t->batches, gr_train_minibatch_number(&t->progress));
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_trainer_compare_states(graft_trainer *t, int trains, int32_t rc, graft_error *error)
@@ -60,14 +58,13 @@ int32_t gr_trainer_compare_states(graft_trainer *t, int trains, int32_t rc, graf
 
     if (t->setup.data.over->comm->n_ranks == 1) return rc;
     same = gr_comm_compare(t->setup.data.over->comm, names, values, 7, &differs);
-    if (same == GRAFT_OK) GR_TRY_DONE(rc); /* all ranks have the same failure */
-    if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY_DONE(gr_comm_agree_on(t->setup.data.over->comm, rc, error));
+    if (same == GRAFT_OK) GR_TRY(rc); /* all ranks have the same failure */
+    if (same < 0 && same != GRAFT_ERR_PEER) GR_TRY(gr_comm_agree_on(t->setup.data.over->comm, rc, error));
     if (same < 0) {
         *error = differs;
         return same;
     }
-    if (t->state_is_set) GR_TRY_DONE(use_state(t, error));
+    if (t->state_is_set) GR_TRY(use_state(t, error));
     t->state_is_set = 0;
-done:
     return rc;
 }

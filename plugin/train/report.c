@@ -33,25 +33,22 @@ static int32_t check_ranks(const graft_trainer *t, graft_error *error)
 
 int32_t gr_trainer_traffic(const graft_trainer *t, int32_t rank, graft_traffic *traffic, graft_error *error)
 {
-    const int32_t rc = check_ranks(t, error);
-
-    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic(t->setup.strategy, rank, traffic, error);
+    GR_TRY(check_ranks(t, error));
+    return t->setup.strategy->ops->report.traffic(t->setup.strategy, rank, traffic, error);
 }
 
 int32_t gr_trainer_traffic_item(const graft_trainer *t, int32_t rank, int32_t index, graft_traffic_item *item,
                                 graft_error *error)
 {
-    const int32_t rc = check_ranks(t, error);
-
-    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic_item(t->setup.strategy, rank, index, item, error);
+    GR_TRY(check_ranks(t, error));
+    return t->setup.strategy->ops->report.traffic_item(t->setup.strategy, rank, index, item, error);
 }
 
 int32_t gr_trainer_traffic_pair(const graft_trainer *t, int32_t peer, int32_t index, graft_traffic_pair *pair,
                                 graft_error *error)
 {
-    const int32_t rc = check_ranks(t, error);
-
-    return rc < 0 ? rc : t->setup.strategy->ops->report.traffic_pair(t->setup.strategy, peer, index, pair, error);
+    GR_TRY(check_ranks(t, error));
+    return t->setup.strategy->ops->report.traffic_pair(t->setup.strategy, peer, index, pair, error);
 }
 
 int32_t gr_trainer_cache_item(const graft_trainer *t, int32_t rank, int32_t index, graft_cache_item *item,

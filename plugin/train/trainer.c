@@ -105,11 +105,10 @@ static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
     int32_t   rc = GRAFT_OK;
 
     gr_setup_set_threads(&t->setup);
-    GR_TRY_DONE(gr_setup_spans_reset(&t->setup, error));
+    GR_TRY(gr_setup_spans_reset(&t->setup, error));
     if (best) swap_best(t);
     rc = gr_trainer_forward(t, error);
     if (best) swap_best(t);
-done:
     return rc;
 }
 
@@ -152,14 +151,13 @@ int32_t gr_trainer_predict(graft_trainer *t, int32_t rc, int32_t weights, int32_
 
 int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const graft_dataset *data, graft_error *error)
 {
-    GR_TRY_DONE(gr_trainer_compare_state(t, 0, rc, error));
-    GR_TRY_DONE(gr_setup_check_loans(&t->setup, what, error));
-    if (t->batches != NULL) GR_TRY_DONE(gr_train_minibatches_update(t, what, data, error));
-    else GR_TRY_DONE(gr_setup_update(&t->setup, what, data, NULL, error));
+    GR_TRY(gr_trainer_compare_state(t, 0, rc, error));
+    GR_TRY(gr_setup_check_loans(&t->setup, what, error));
+    if (t->batches != NULL) GR_TRY(gr_train_minibatches_update(t, what, data, error));
+    else GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
     /* The best accuracy, and all knowledge about the weights, belong to the old data. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;
     t->progress.best_accuracy = -1;
-done:
-    return rc;
+    return GRAFT_OK;
 }
