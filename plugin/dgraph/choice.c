@@ -188,15 +188,6 @@ int32_t gr_graph_owner_check_whole(const graft_graph *g, int64_t entries, enum g
     return gr_comm_agree(g->comm, rc, error);
 }
 
-/* The owners, and with parallel=auto the number of ranks that share columns. */
-static int32_t choose_parts(graft_graph *g, const struct gr_grid_question *question, struct structure *s,
-                            struct gr_partition_choice *choice, graft_error *error)
-{
-    if (g->division.compares) return gr_graph_grids_choose(g, question, s->owner, choice, error);
-    return gr_partition_choose(g->context, question->whole, gr_graph_owner_parts(g), question->method,
-                               &question->costs->of_rank, question->meanwhile, s->owner, choice, error);
-}
-
 static void describe_owners(const graft_graph *g, const struct gr_partition_choice *choice, struct gr_text *text)
 {
     const enum gr_partition_method method = gr_partition_options(g->context)->method;
@@ -223,7 +214,10 @@ static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partit
     const struct gr_grid_question question = { &whole, found, method, &costs, &meanwhile };
     int32_t rc = gr_graph_owner_cost(g->context, &g->division.workload, rates, &costs.of_rank, error);
 
-    if (rc == GRAFT_OK) rc = choose_parts(g, &question, s, &choice, error);
+    if (rc == GRAFT_OK)
+        rc = g->division.compares ? gr_graph_grids_choose(g, &question, s->owner, &choice, error)
+                                  : gr_partition_choose(g->context, &whole, gr_graph_owner_parts(g), method,
+                                                        &costs.of_rank, &meanwhile, s->owner, &choice, error);
     if (rc == GRAFT_OK) {
         struct gr_text text = { g->division.partition, sizeof g->division.partition };
 

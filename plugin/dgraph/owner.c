@@ -74,11 +74,22 @@ int32_t gr_graph_owner_parts(const graft_graph *graph)
     return is_dealt(graph) ? graph->comm->n_ranks / graph->columns : graph->comm->n_ranks;
 }
 
+/* The rows of this rank and its training mask; an empty matrix if the rank has no rows. */
+static struct gr_slice rows_of(const graft_graph *graph, const graft_slice *slice)
+{
+    static const int64_t   no_rows[1];
+    static const graft_csr nothing = { .size = sizeof nothing, .index_type = GRAFT_I32, .row_ptr = no_rows };
+
+    if (graph->n_slice == 0) return (struct gr_slice){ .rows = &nothing };
+    GR_ASSERT(slice->rows->n_rows == graph->n_slice);
+    return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
+}
+
 /* Owners are parts so far. The ranks of a part get its vertices in turn, training vertices separately from other
  * vertices, so that each rank has equal numbers of both. */
 static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const struct gr_slice rows = gr_graph_owner_rows(graph, slice);
+    const struct gr_slice rows = rows_of(graph, slice);
     const int32_t         c = graph->columns;
     int64_t              *next = NULL; /* [parts x 2] */
     int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_graph_owner_parts(graph), error);
@@ -105,20 +116,10 @@ static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int6
     }
 }
 
-struct gr_slice gr_graph_owner_rows(const graft_graph *graph, const graft_slice *slice)
-{
-    static const int64_t   no_rows[1];
-    static const graft_csr nothing = { .size = sizeof nothing, .index_type = GRAFT_I32, .row_ptr = no_rows };
-
-    if (graph->n_slice == 0) return (struct gr_slice){ .rows = &nothing };
-    GR_ASSERT(slice->rows->n_rows == graph->n_slice);
-    return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
-}
-
 /* The ranks refine the partition, and report it. */
 static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const struct gr_slice           rows = gr_graph_owner_rows(graph, slice);
+    const struct gr_slice           rows = rows_of(graph, slice);
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
                                               .parts = gr_graph_owner_parts(graph),
@@ -140,7 +141,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
 {
-    const struct gr_slice           rows = gr_graph_owner_rows(graph, slice);
+    const struct gr_slice           rows = rows_of(graph, slice);
     int64_t                         before[GR_SHARES] = { 0 }, total[GR_SHARES] = { 0 };
     const struct gr_partition_input input = { .context = graph->context,
                                               .slice = &rows,
@@ -251,7 +252,7 @@ static void all_owners_fini(const graft_graph *g, struct all_owners *all)
 static int32_t identify_graph(const graft_graph *g, const graft_slice *slice, uint64_t *print,
                               struct gr_graph_identity *identity, graft_error *error)
 {
-    const struct gr_slice rows = gr_graph_owner_rows(g, slice);
+    const struct gr_slice rows = rows_of(g, slice);
     const uint64_t        mine = g->n_slice > 0 ? gr_partition_slice_fingerprint(&rows) : 0;
     int32_t               rc = gr_comm_allgather(g->comm, &mine, sizeof mine, print, error);
 

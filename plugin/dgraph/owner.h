@@ -18,9 +18,6 @@
 /** The number of parts: one for each rank, or for each group of ranks to which a part is dealt. */
 int32_t gr_graph_owner_parts(const graft_graph *graph);
 
-/** The rows of this rank and its training mask; an empty matrix if the rank has no rows. */
-struct gr_slice gr_graph_owner_rows(const graft_graph *graph, const graft_slice *slice);
-
 /** Partition the whole graph on rank 0 with METIS or AUTO, while the others wait; with parallel=auto also find the
  *  number of ranks that share columns; then the method is any, or GIVEN for graph->slice.owner. Collective. Describes
  *  the result in graph->division.partition and in the log of rank 0.

@@ -103,7 +103,7 @@ struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, co
 {
     const struct sizes before = sizes_of(set, grid, set->first, rank);
 
-    GR_ASSERT(gr_parallel_edge_set_holds(set, rank) && prefix <= set->levels);
+    GR_ASSERT(rank >= set->first && rank < set->first + set->n_held && prefix <= set->levels);
     return (struct gr_edge_block){ .count = set->count + before.rows,
                                    .column = set->column + before.entries,
                                    .values = set->values != NULL ? set->values + before.entries : NULL,

@@ -73,11 +73,6 @@ static inline int64_t gr_parallel_edge_block_bytes(const struct gr_edge_set *set
                gr_parallel_edge_entries(set, grid, rank, prefix);
 }
 
-static inline int gr_parallel_edge_set_holds(const struct gr_edge_set *set, int32_t rank)
-{
-    return rank >= set->first && rank < set->first + set->n_held;
-}
-
 /** The held rows of a rank. */
 struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, const struct gr_grid *grid, int32_t rank,
                                                int32_t prefix);

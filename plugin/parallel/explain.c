@@ -324,7 +324,7 @@ static void explain_columns(const struct gr_ranks *r, struct gr_text *text)
 {
     const struct gr_transpose *t = &r->columns->transpose;
     const struct gr_blocks    *b = &r->columns->blocks;
-    const double               slices = (double)gr_parallel_transpose_slice_bytes(t);
+    const double               slices = sizeof **t->slice * (double)(t->elements[0] + t->elements[1]);
 
     gr_text_add(text,
                 "columns   of sums are shared by %d ranks each; they send records of %d elements; %.4g MB of "

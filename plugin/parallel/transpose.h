@@ -81,12 +81,6 @@ int64_t gr_parallel_transpose_layers_need(const struct gr_transpose *t, const st
 /** Allocate memory for rows of `width` columns, and of earlier widths. A slice of a wider row may be narrower. Not
  *  collective. \return OK; ERR_NOMEM. */
 int32_t gr_parallel_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
-/** Bytes of its slices. */
-static inline int64_t gr_parallel_transpose_slice_bytes(const struct gr_transpose *t)
-{
-    return (t->elements[0] + t->elements[1]) * (int64_t)sizeof **t->slice;
-}
-
 /** Held bytes, and the bytes after gr_parallel_transpose_reserve(). */
 int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t);
 int64_t gr_parallel_transpose_need(const struct gr_transpose *t, int64_t width);
