@@ -69,9 +69,9 @@ struct gr_meeting {
 };
 
 /** Find the nodes that this rank shares with others. Compares the arguments of all ranks and the boxes around their
- *  nodes, and exchanges the nodes in boxes that intersect. Collective. Always call gr_mesh_meeting_fini(). \return OK;
- *  ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates of a node disagree); ERR_NOMEM: the same on all ranks;
- *  ERR_PEER. */
+ *  nodes, and exchanges the nodes in boxes that intersect. Collective. Always call gr_pool_fini() of its pool. \return
+ *  OK; ERR_ARG (ranks disagree); ERR_FORMAT (owners or coordinates of a node disagree); ERR_NOMEM: the same on all
+ *  ranks; ERR_PEER. */
 int32_t gr_mesh_local_meet(const struct gr_local_mesh *local, struct gr_meeting *meeting, graft_error *error);
 
 /** The contribution of a rank to the sizes of the whole mesh: its nodes and edges that no lower rank has. */

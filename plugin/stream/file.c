@@ -375,7 +375,7 @@ int32_t gr_stream_load(graft_stream *s, int32_t rc, const char *path, graft_erro
     take_checkpoint(s, &c);
 done:
     if (rc < 0) s->network->training.has_moments = had_moments;
-    gr_stream_slots_fini(s->context, &c.slots);
+    gr_pool_fini(s->context, &c.slots.pool);
     gr_pool_fini(s->context, &c.pool);
     gr_io_tensor_file_close(&c.from);
     return rc;

@@ -7,25 +7,16 @@
 
 int32_t gr_stream_slots_init(const graft_context *context, struct gr_slots *s, graft_error *error)
 {
-    GR_TRY(GR_NEW(context, s->state, s->most, error));
-    GR_TRY(GR_NEW(context, s->uses, s->most, error));
-    return GR_NEW(context, s->unused, s->most, error);
-}
-
-void gr_stream_slots_fini(const graft_context *context, struct gr_slots *s)
-{
-    for (int32_t k = 0; k < s->count; k++) gr_free(context, s->state[k]);
-    gr_free(context, s->state);
-    gr_free(context, s->uses);
-    gr_free(context, s->unused);
-    *s = (struct gr_slots){ 0 };
+    GR_TRY(GR_POOL_NEW(context, &s->pool, s->state, s->most, error));
+    GR_TRY(GR_POOL_NEW(context, &s->pool, s->uses, s->most, error));
+    return GR_POOL_NEW(context, &s->pool, s->unused, s->most, error);
 }
 
 int32_t gr_stream_slots_reserve(const graft_context *context, struct gr_slots *s, int32_t count, graft_error *error)
 {
     while (s->n_unused < count) {
         GR_ASSERT(s->count < s->most);
-        s->state[s->count] = gr_new(context, s->bytes, 1, "states of a stream", error);
+        s->state[s->count] = gr_pool_new(context, &s->pool, s->bytes, 1, "states of a stream", error);
         if (s->state[s->count] == NULL) return GRAFT_ERR_NOMEM;
         s->unused[s->n_unused++] = s->count++;
     }

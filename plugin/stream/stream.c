@@ -114,7 +114,7 @@ void gr_stream_destroy(graft_stream *s)
 
     if (s == NULL) return;
     context = s->context;
-    gr_stream_slots_fini(context, &s->slots);
+    gr_pool_fini(context, &s->slots.pool);
     gr_free(context, s->train.pair);
     gr_free(context, s->held.pair);
     gr_free(context, s->waiting);

@@ -17,12 +17,13 @@ enum { GR_STREAM_PAIRS_MOST = 1000000, GR_STREAM_HELD_MOST = 64, GR_STREAM_TIMES
 
 /** Slots, each with space for a state or a target. */
 struct gr_slots {
-    int64_t  bytes;       /* of a slot */
-    int32_t  most, count; /* that may be, and are allocated */
-    void   **state;       /* [most] */
-    int32_t *uses;        /* [most] */
-    int32_t *unused;      /* [most] the unused slots, */
-    int32_t  n_unused;    /* so many */
+    int64_t        bytes;       /* of a slot */
+    int32_t        most, count; /* that may be, and are allocated */
+    void         **state;       /* [most] */
+    int32_t       *uses;        /* [most] */
+    int32_t       *unused;      /* [most] the unused slots, */
+    int32_t        n_unused;    /* so many */
+    struct gr_pool pool;        /* owner of these arrays and of the states */
 };
 
 struct gr_stream_pair {
@@ -77,7 +78,6 @@ struct graft_stream {
 
 /* pairs.c */
 int32_t gr_stream_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
-void    gr_stream_slots_fini(const graft_context *context, struct gr_slots *slots);
 /** Reserve `count` unused slots. \return OK; ERR_NOMEM. */
 int32_t gr_stream_slots_reserve(const graft_context *context, struct gr_slots *slots, int32_t count,
                                 graft_error *error);
