@@ -78,7 +78,8 @@ typedef struct graft_graph_api {
      *              passes over the rows, each of which knows the previous assignment. All ranks assign their slices
      *              at once, in up to 64 blocks, after each of which they exchange loads and the owners of boundary
      *              vertices; up to 20 rounds of refinement follow
-     *      metis   METIS, in a process that rank 0 starts (options partition.program, partition.timeout)
+     *      metis   METIS, in a process that rank 0 starts (option partition.program), for at most the
+     *              seconds of partition=metis:ROUNDS:SECONDS
      *      auto    block, hash, stream or metis, whichever has the shortest predicted epochs. The
      *              prediction uses options model, layers, hidden, threads, halo.cover and halo.codec of rank 0, and
      *              latency and bandwidth that are measured; it assumes a speed of computation, and ignores widths of
@@ -114,12 +115,12 @@ typedef struct graft_graph_api {
      *  of ranks to which a part is dealt. If the file does not exist, the owners are written to it. Only rank 0 opens
      *  the file. It is not used with slice->owner, nor if all ranks share the columns, as with parallel=feature.
      *
-     *  Option "partition.refine" is the largest number of rounds that improve the partition of any method or file: all
-     *  ranks move vertices to the part with most of their neighbours. The number of cut edges never grows, and a part
-     *  gets no vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds end when a round
-     *  gains less than a thousandth. Only the rows of the graph are followed, so it should be symmetric. It is not used
-     *  with slice->owner, nor if all ranks share the columns. A written file has the refined owners. The partition of a
-     *  file that is read is refined again.
+     *  The number of `partition`, as in metis:20, is the largest number of rounds that improve the partition of any
+     *  method or file: all ranks move vertices to the part with most of their neighbours. The number of cut edges never
+     *  grows, and a part gets no vertex beyond 1.05 times the mean of vertices, edges or training vertices. The rounds
+     *  end when a round gains less than a thousandth. Only the rows of the graph are followed, so it should be
+     *  symmetric. It is not used with slice->owner, nor if all ranks share the columns. A written file has the refined
+     *  owners. The partition of a file that is read is refined again.
      *
      * \param[in]  transport  Borrowed until destroy(); graphs of one context may share it. NULL: one rank.
      * \param[in]  slice      Read during the call.
@@ -129,7 +130,7 @@ typedef struct graft_graph_api {
      *         graft_mxm_api.matrix_create(); a file that is damaged, or of another graph or number of parts);
      *         ERR_UNSUPPORTED (a rank would own, or gather from, more than 2147483647 vertices; metis: as many vertices
      *         in all, or as many edges if METIS has 32-bit indices); ERR_NOT_FOUND (metis: no such program);
-     *         ERR_MODULE (metis: the program failed, died, wrote invalid output, or exceeded partition.timeout); ERR_IO
+     *         ERR_MODULE (metis: the program failed, died, wrote invalid output, or exceeded its seconds); ERR_IO
      *         (a file cannot be read or written; metis, auto: no process can be started); ERR_OPTION (metis, auto: the
      *         number of widths in `hidden` does not fit);
      *         ERR_NOMEM; ERR_VERSION (ranks of different releases); ERR_PEER. ERR_ARG and ERR_UNSUPPORTED for an
@@ -138,7 +139,7 @@ typedef struct graft_graph_api {
      * owned rows: 24 n + E (4 + V), with values E / 8, 12 for each vertex of the slice and 4 for each halo vertex, 8
      * more for each vertex of the slice if there are values and any rank has rows of another slice;
      * during the call up to E (32 + 2 V) more, and as much for the edges of the slice. Before that, stream needs 16 for
-     * each edge to another slice; then stream and partition.refine need 4 for each edge and 8 for each vertex of the
+     * each edge to another slice; then stream and refinement need 4 for each edge and 8 for each vertex of the
      * slice, 16 for each neighbour in other slices, and 8 for each pair of a vertex and another rank that has it as a
      * neighbour. Before that, metis and auto need 4 for each edge and 9 for each vertex of the slice, and 2 MiB; rank 0
      * also 4 for each edge and 45 for each vertex of the graph; the program 16 for each edge and 40 for each vertex,

@@ -75,14 +75,13 @@ GRAFT_EXTERN_C_BEGIN
  * Loss: mean over the training vertices of softmax or sigmoid cross-entropy (sigmoid: summed over classes). For float
  * targets: mean over their known elements in training vertices, of all columns and ranks together (PyTorch's
  * reduction='mean'), of d^2 (option loss: mse), |d| (mae) or, with D of loss=huber:D, d^2/2 where |d| <= D, else
- * D (|d| - D/2) (huber), for d = output - target. With options of the softmax loss, for n classes, p = softmax(logits),
- * y the class of a vertex, e = label_smoothing (Szegedy et al. 2016, section 7) and w_c the weight of class c, it is
+ * D (|d| - D/2) (huber), for d = output - target. With loss=softmax:SMOOTHING, for n classes, p = softmax(logits),
+ * y the class of a vertex, e = SMOOTHING (Szegedy et al. 2016, section 7) and w_c the weight of class c, it is
  *
  *     l = -(1 - e) w_y log p_y - e/n sum over c of w_c log p_c,    sum of l / sum of w_y
  *
- * as PyTorch's cross_entropy has it. class_weights=balanced: w_c = N / (n N_c), where N_c of the N training vertices of
- * all ranks are in class c, and w_c = 0 if N_c = 0; none: w_c = 1. Losses of evaluations have the same e and w_c. If
- * loss=auto becomes another loss, these options are ERR_OPTION.
+ * as PyTorch's cross_entropy has it. loss=softmax:balanced: w_c = N / (n N_c), where N_c of the N training vertices of
+ * all ranks are in class c, and w_c = 0 if N_c = 0; else w_c = 1. Losses of evaluations have the same e and w_c.
  *
  * Initial weights are uniform within [-b, b]. In sage, mlp, sgc and appnp b is 1/sqrt(in) for weights and biases,
  * where in is the number of rows of the weight (the rule of PyTorch's Linear); in gin b is 1/sqrt(in) for weights; in

@@ -23,7 +23,7 @@ GRAFT_EXTERN_C_BEGIN
  * loaded or not and whatever ran before. The first that supports the case runs.
  *
  * Sparse and dense products come from different modules, so they may run on two accelerators. With option
- * `workers.sparse` a trainer calls the kernel and the dense module from different threads at the same time, with blocks
+ * `workers` a trainer calls the kernel and the dense module from different threads at the same time, with blocks
  * of rows and `threads` 1. The bits of a row of C must not depend on the number of rows, for multiples of 512 of them.
  *
  *     above 200   faster than every kernel of the library in every supported case

@@ -15,8 +15,8 @@ GRAFT_EXTERN_C_BEGIN
  *     eval.blocks  no: all rows at once. yes: memory for the outputs of two layers for all rows (with jumping all
  *                  hidden layers, with appnp three), and about 0.2 GB for blocks; results are bitwise identical, if the
  *                  bits of the dense module do not depend on the number of rows in a product. auto: yes if all rows
- *                  at once need more than 1 GB or the available memory. Another value is a folder, ./no one of this
- *                  name: yes, and until the call ends, outputs of layers are in an unnamed, memory-mapped file in it;
+ *                  at once need more than 1 GB or the available memory. A value with a '/', such as ./out or ./, is a
+ *                  folder: yes, and until the call ends, outputs of layers are in an unnamed, memory-mapped file in it;
  *                  ERR_IO if the file cannot be created or written. create() and epoch() of a trainer with batch_size
  *                  first create such a file and remove it */
 
@@ -39,7 +39,7 @@ typedef struct graft_span {
     int32_t     thread;     /**< 0: a phase or a part; n > 0: the share of thread n, of which 1 is the calling thread */
     const char *phase;      /**< static. A phase is "aggregate"; "update": products with weights, and the row operations
                             fused with them; "rows": row operations alone (bias, norm, ReLU, dropout); "attention";
-                            "loss"; "optimizer"; "workers": a pipeline of the first three (workers.sparse), in which
+                            "loss"; "optimizer"; "workers": a pipeline of the first three (option workers), in which
                             the last threads are the sparse workers; "labels": the draw of labels that are input
                             (label_rate) and the sum of their number; over ranks "reduce": sums of losses and
                             gradients, and "adapt": the choice of adaptive bits. A part is "pack": rows are

@@ -20,18 +20,17 @@ GRAFT_EXTERN_C_BEGIN
  * Options, read by create() unless stated otherwise:
  *
  *     batch_size      seeds of a batch; 0: all seeds in one batch
- *     sampler         neighbour: as above, with fanout, sample.weights, sample.replace and drop_last. ladies: the
- *                     sources of a block are drawn for the whole block, with fanout and drop_last. cluster, saint: a
- *                     batch is a subgraph
+ *     sampler         neighbour: as above, with fanout, sample.weights and drop_last: fanout different entries of the
+ *                     row, or all if it has no more. Weighted entries are drawn one after the other among the remaining
+ *                     ones (Efraimidis and Spirakis 2006). neighbour:replace: fanout draws of entries, which may be the
+ *                     same, if the row has any entry to draw. ladies: the sources of a block are drawn for the whole
+ *                     block, with fanout and drop_last. cluster, saint: a batch is a subgraph
  *     layers, fanout  in-neighbours that a destination gets in each layer, the first number for the first layer, which
  *                     reads the features; one number is for all layers. -1: all in-neighbours. With sampler=ladies:
  *                     vertices that are drawn for a layer
  *     sample.weights  which neighbours are drawn. uniform: each entry of a row is as likely as the others. edge: in
  *                     proportion to its value, which must not be negative; an entry of value 0 is never drawn. degree:
  *                     in proportion to the number of entries in the row of the neighbour
- *     sample.replace  no: fanout different entries of the row, or all if it has no more. Weighted entries are drawn one
- *                     after the other among the remaining ones (Efraimidis and Spirakis 2006). yes: fanout draws, if
- *                     the row has any entry to draw
  *     sample.ahead    batches that next() makes at once, one on each thread; 0: as many as threads. 1: all threads work
  *                     on one batch
  *     drop_last       a batch of fewer than batch_size seeds at the end of an epoch is left out

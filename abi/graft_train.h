@@ -45,7 +45,8 @@ GRAFT_EXTERN_C_BEGIN
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,
  *                   with gradients. If an epoch() of one process is cancelled or lacks memory, the next one continues
  *     eval.blocks   evaluations with batch_size in blocks of rows; see graft_report.h. It is live
- *     workers       .sparse: threads for sums over neighbours, in a pipeline with the others (MixGCN); the same bits
+ *     workers       sparse:THREADS: these make sums over neighbours, in a pipeline with the others (MixGCN); results
+ *                   are bitwise identical
  *     sparse_input  whether sparse features are made dense (see graft_model.h)
  *
  * Over ranks (dataset.over, see graft_graph.h) each rank has the rows of its owned vertices, and all have the same

@@ -16,8 +16,8 @@ GRAFT_EXTERN_C_BEGIN
  *     stream.memory    MB of pairs on a rank
  *     stream.policy    reservoir: every pair offered so far is kept with the same probability (Melissa, arXiv
  *                      2309.16743); fifo: the latest ones
- *     stream.lag       number of offers from the input of a pair to its target
- *     stream.interval  number of offers between the inputs of consecutive pairs
+ *     stream.lag       LAG:INTERVAL: number of offers from the input of a pair to its target, and between the inputs of
+ *                      consecutive pairs (1 unless it is given)
  *     stream.batch     pairs of a training step
  *     stream.holdout   one of this many pairs is not used for training, but for validation; 0: none. A
  *                      reservoir of them is kept: of the pairs that memory allows one in this many, but at most 64

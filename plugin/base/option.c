@@ -66,18 +66,16 @@ static const char *type_text(const struct gr_option_row *row)
 {
     switch (row->type) {
     case GR_TYPE_INTEGER: return "integer";
-    case GR_TYPE_COUNT: return "auto, or an integer";
     case GR_TYPE_NUMBER: return "number";
     case GR_TYPE_WIDTHS: return "integers separated by ','";
-    case GR_TYPE_TEXT: return "text";
+    case GR_TYPE_TEXT: return row->domain[0] != '\0' ? row->domain : "text";
     default: return row->domain;
     }
 }
 
 static const char *range_text(const struct gr_option_row *row)
 {
-    const int has_range = row->type == GR_TYPE_INTEGER || row->type == GR_TYPE_COUNT || row->type == GR_TYPE_NUMBER ||
-                          row->type == GR_TYPE_WIDTHS;
+    const int has_range = row->type == GR_TYPE_INTEGER || row->type == GR_TYPE_NUMBER || row->type == GR_TYPE_WIDTHS;
 
     return has_range ? row->domain : "";
 }
@@ -138,7 +136,7 @@ static int32_t put(graft_context *context, const struct gr_option_row *row, enum
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
     if (!is_as_before(context, row, value, &parsed)) GR_TRY(check_keepers(context, row, error));
     /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
-    if (row->type == GR_TYPE_INTEGER || (row->type == GR_TYPE_COUNT && strcmp(value, "auto") != 0)) {
+    if (row->type == GR_TYPE_INTEGER) {
         snprintf(digits, sizeof digits, "%lld", (long long)parsed.integer);
         value = digits;
     }

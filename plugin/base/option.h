@@ -4,9 +4,6 @@
 
 #include "graft_host.h"
 
-/** The value "auto" of options that are counts. */
-enum { GR_COUNT_AUTO = -1 };
-
 enum { GR_WIDTHS_MAX = 64 };
 
 /** A list of widths, such as "128" or "256,64". */
@@ -29,7 +26,8 @@ enum { GR_FORM_NUMBERS = 3 };
 
 /** A choice with numbers, such as "step:30:0.1". Its domain has for each number a range and, after '=', the default:
  *  "constant|step:1..=30:[0..1]=0.1". Ranges without brackets are of whole numbers; those without a default must be
- *  given. */
+ *  given. A domain that begins with a range has no word: "[0..):first?" is for "0.1" and for "0.1:first". The number of
+ *  an optional word such as "first?" is whether it is there. */
 struct gr_form {
     int32_t word;
     double  number[GR_FORM_NUMBERS];

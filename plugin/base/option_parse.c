@@ -96,40 +96,65 @@ static int parse_pair(const char *words, const char *value, struct gr_pair *pair
     return pair->word[0] >= 0 && pair->word[1] >= 0;
 }
 
-/* Parse the number after the colon at `at`, if there is one, by one range of a domain: "1..=30". */
-static int parse_form_number(const char *range, const char *at, double *number)
+/* The part of a value behind the next colon; NULL if there is none. */
+static const char *next_part(const char *at)
 {
-    const size_t length = strcspn(range, "=:|");
+    at += strcspn(at, ":");
+    return *at == ':' ? at + 1 : NULL;
+}
+
+/* The number that the part of a value at *at is for one part of a domain, such as "1..=30" or "first?". Without a part
+ * it is the default. A part that is another word than an optional one belongs to the next part of the domain. */
+static int parse_form_number(const char *domain, const char **at, double *number)
+{
+    const size_t length = strcspn(domain, "=:|?"), given = *at != NULL ? strcspn(*at, ":") : 0;
     char         text[64];
     int64_t      whole;
 
-    if (*at == ':') snprintf(text, sizeof text, "%.*s", (int)strcspn(at + 1, ":"), at + 1);
-    else if (range[length] != '=') return 0;
-    else snprintf(text, sizeof text, "%.*s", (int)strcspn(range + length + 1, ":|"), range + length + 1);
-    if (range[0] == '[' || range[0] == '(') return parse_number(text, number) && in_range(range, *number);
+    if (domain[length] == '?') {
+        *number = *at != NULL && given == length && strncmp(*at, domain, length) == 0;
+        if (*number != 0) *at = next_part(*at);
+        return 1;
+    }
+    if (*at == NULL && domain[length] != '=') return 0;
+    if (*at != NULL) snprintf(text, sizeof text, "%.*s", (int)given, *at);
+    else snprintf(text, sizeof text, "%.*s", (int)strcspn(domain + length + 1, ":|"), domain + length + 1);
+    if (*at != NULL) *at = next_part(*at);
+    if (domain[0] == '[' || domain[0] == '(') return parse_number(text, number) && in_range(domain, *number);
     if (!parse_integer(text, &whole)) return 0;
     *number = (double)whole;
-    return in_range(range, *number);
+    return in_range(domain, *number);
+}
+
+/* Whether a form has no word: its domain begins with a range. */
+static int is_wordless(const char *domain)
+{
+    const char *dots = strstr(domain, "..");
+
+    return dots != NULL && (size_t)(dots - domain) < strcspn(domain, ":|");
 }
 
 /* "step:30:0.1", "step:30" or "step", by a domain such as "constant|step:1..=30:[0..1]=0.1". */
 static int parse_form(const char *domain, const char *value, struct gr_form *form)
 {
-    const char *at = value + strcspn(value, ":");
-    int32_t     n = 0;
+    const size_t length = strcspn(value, ":");
+    const char  *at = value;
 
     memset(form, 0, sizeof *form);
-    while (strcspn(domain, ":|") != (size_t)(at - value) || strncmp(domain, value, (size_t)(at - value)) != 0) {
-        domain += strcspn(domain, "|");
-        if (*domain++ == '\0') return 0;
-        form->word++;
+    if (!is_wordless(domain)) {
+        for (; strcspn(domain, ":|") != length || strncmp(domain, value, length) != 0; form->word++) {
+            domain += strcspn(domain, "|");
+            if (*domain++ == '\0') return 0;
+        }
+        domain += length + (domain[length] == ':');
+        at = next_part(value);
     }
-    for (domain += at - value; *domain == ':'; domain += strcspn(domain, ":|")) {
-        domain++;
-        if (n == GR_FORM_NUMBERS || !parse_form_number(domain, at, &form->number[n++])) return 0;
-        if (*at == ':') at += 1 + strcspn(at + 1, ":");
+    for (int32_t n = 0; *domain != '\0' && *domain != '|'; n++) {
+        if (n == GR_FORM_NUMBERS || !parse_form_number(domain, &at, &form->number[n])) return 0;
+        domain += strcspn(domain, ":|");
+        domain += *domain == ':';
     }
-    return *at == '\0';
+    return at == NULL;
 }
 
 uint64_t gr_option_bytes(const struct gr_option_row *row)
@@ -148,16 +173,15 @@ int gr_option_parse(const struct gr_option_row *row, const char *value, union gr
 {
     switch (row->type) {
     case GR_TYPE_CHOICE: return (v->choice = gr_option_word(row->domain, value, strlen(value))) >= 0;
-    case GR_TYPE_COUNT:
-        v->integer = GR_COUNT_AUTO;
-        if (strcmp(value, "auto") == 0) return 1;
-        return parse_integer(value, &v->integer) && in_range(row->domain, (double)v->integer);
     case GR_TYPE_INTEGER: return parse_integer(value, &v->integer) && in_range(row->domain, (double)v->integer);
     case GR_TYPE_NUMBER: return parse_number(value, &v->number) && in_range(row->domain, v->number);
     case GR_TYPE_WIDTHS: return parse_widths(row->domain, value, &v->widths);
     case GR_TYPE_PAIR: return parse_pair(row->domain, value, &v->pair);
     case GR_TYPE_FORM: return parse_form(row->domain, value, &v->form);
-    case GR_TYPE_TEXT: v->text = value; return 1;
+    case GR_TYPE_TEXT:
+        v->text = value;
+        return row->domain[0] == '\0' || strchr(value, '/') != NULL ||
+               gr_option_word(row->domain, value, strlen(value)) >= 0;
     }
     return 0;
 }

@@ -24,10 +24,9 @@ enum gr_choice { GR_CHOICE_LIST(GR_CHOICE_CONSTANT) };
 enum gr_option_type {
     GR_TYPE_CHOICE,  /* an enum: its words, separated by '|' */
     GR_TYPE_INTEGER, /* int64_t: a range such as "1..64", or "0.." */
-    GR_TYPE_COUNT,   /* int64_t: a range as of INTEGER, or "auto", which is GR_COUNT_AUTO */
     GR_TYPE_NUMBER,  /* double: a range, "[0..1)" without the upper end, "(0.." without the lower one, or "" */
     GR_TYPE_WIDTHS,  /* struct gr_widths: the range of each */
-    GR_TYPE_TEXT,    /* const char *: "" */
+    GR_TYPE_TEXT,    /* const char *: "", or words, of which the last stands for all texts with a '/': "no|FOLDER/" */
     GR_TYPE_PAIR,    /* struct gr_pair: the words */
     GR_TYPE_FORM     /* struct gr_form: words, each with the ranges and defaults of its numbers */
 };
@@ -37,10 +36,10 @@ enum gr_option_type {
 #define GR_FIELD_WORDS(name, words) enum name
 #define GR_FIELD_SWITCH() int32_t
 #define GR_FIELD_INTEGER(range) int64_t
-#define GR_FIELD_COUNT(range) int64_t
 #define GR_FIELD_NUMBER(range) double
 #define GR_FIELD_WIDTHS(range) struct gr_widths
 #define GR_FIELD_TEXT() const char *
+#define GR_FIELD_FOLDER(words) const char *
 #define GR_FIELD_PAIR(words) struct gr_pair
 #define GR_FIELD_FORM(LIST) struct gr_form
 #define GR_FIELD_FORMS(words) struct gr_form
@@ -49,10 +48,10 @@ enum gr_option_type {
 #define GR_DOMAIN_WORDS(name, words) GR_TYPE_CHOICE, words
 #define GR_DOMAIN_SWITCH() GR_TYPE_CHOICE, "no|yes"
 #define GR_DOMAIN_INTEGER(range) GR_TYPE_INTEGER, range
-#define GR_DOMAIN_COUNT(range) GR_TYPE_COUNT, range
 #define GR_DOMAIN_NUMBER(range) GR_TYPE_NUMBER, range
 #define GR_DOMAIN_WIDTHS(range) GR_TYPE_WIDTHS, range
 #define GR_DOMAIN_TEXT() GR_TYPE_TEXT, ""
+#define GR_DOMAIN_FOLDER(words) GR_TYPE_TEXT, words "|FOLDER/"
 #define GR_DOMAIN_PAIR(words) GR_TYPE_PAIR, words
 #define GR_DOMAIN_FORM(LIST) GR_TYPE_FORM, GR_WORDS(LIST)
 #define GR_DOMAIN_FORMS(words) GR_TYPE_FORM, words

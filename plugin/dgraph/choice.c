@@ -190,7 +190,7 @@ int32_t gr_graph_owner_check_whole(const graft_graph *g, int64_t entries, enum g
 
 static void describe_owners(const graft_graph *g, const struct gr_partition_choice *choice, struct gr_text *text)
 {
-    const enum gr_partition_method method = gr_partition_options(g->context)->method;
+    const enum gr_partition_method method = (enum gr_partition_method)gr_partition_options(g->context)->method.word;
 
     if (g->division.is_given) gr_text_add(text, "given by the host, kept");
     else if (method == GR_PARTITION_GIVEN) gr_text_add(text, "given, kept");

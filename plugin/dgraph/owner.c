@@ -66,7 +66,7 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
 /* Whether the owners are parts until deal_parts(). */
 static int is_dealt(const graft_graph *graph)
 {
-    return graph->columns > 1 && gr_partition_options(graph->context)->method != GR_PARTITION_GIVEN;
+    return graph->columns > 1 && gr_partition_options(graph->context)->method.word != GR_PARTITION_GIVEN;
 }
 
 int32_t gr_graph_owner_parts(const graft_graph *graph)
@@ -126,7 +126,7 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
                                               .comm = graph->comm,
                                               .first = graph->first };
     const size_t                    used = strlen(graph->division.partition);
-    const int64_t                   rounds = gr_partition_options(graph->context)->refine;
+    const int64_t                   rounds = (int64_t)gr_partition_options(graph->context)->method.number[0];
     struct gr_refinement            done;
 
     GR_TRY(gr_partition_refine(&input, rounds, graph->slice.owner, &done, error));
@@ -188,15 +188,11 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
 /* Describe the owners if all ranks share the columns of one part, and warn of options that do not change them. */
 static void describe_one_part(graft_graph *graph)
 {
-    static const char *const unused[] = { "partition.file", "partition.refine" };
-    static const char        shared[] = "all ranks share the columns of one part";
-
     if (is_dealt(graph))
         snprintf(graph->division.partition, sizeof graph->division.partition, "none, because " GR_OWNER_DEALT);
     if (graph->comm->rank != 0) return;
     gr_option_report_idle(graph->context, "partition", GR_OWNER_DEALT ", with every value except given");
-    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
-        gr_option_report_idle(graph->context, unused[i], shared);
+    gr_option_report_idle(graph->context, "partition.file", "all ranks share the columns of one part");
 }
 
 /* -- routes to rank 0, and a file of owners, which it reads and writes --------------------------------------------- */
@@ -317,9 +313,10 @@ done:
 
 int32_t gr_graph_owner_find(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
-    const enum gr_partition_method method = gr_partition_options(graph->context)->method;
+    const struct gr_form          *option = &gr_partition_options(graph->context)->method;
+    const enum gr_partition_method method = (enum gr_partition_method)option->word;
     const char                    *file = gr_partition_options(graph->context)->file;
-    int64_t                        rounds = gr_partition_options(graph->context)->refine;
+    int64_t                        rounds = (int64_t)option->number[0];
     struct gr_graph_identity       identity;
     int32_t                        found = 0;
 

@@ -71,6 +71,17 @@ static const struct gr_removed_option removed[] = {
     { "halo.codec_evaluation", "evaluations and predictions receive rows in f32", NULL },
     { "eval.folder", "write eval.blocks=FOLDER", NULL },
     { "parallel.columns", "write parallel=grid:2", NULL },
+    { "workers.sparse", "write workers=sparse:1", NULL },
+    { "workers.stages", "write workers=sparse:1:16", NULL },
+    { "weight_decay_layers", "write weight_decay=0.0005:first", NULL },
+    { "class_weights", "write loss=softmax:balanced", NULL },
+    { "label_smoothing", "write loss=softmax:0.1", NULL },
+    { "sample.replace", "write sampler=neighbour:replace", NULL },
+    { "hec.life", "write hec.rows=1000000:10", NULL },
+    { "aep.delay", "write aep.rows=-1:2", NULL },
+    { "partition.refine", "write partition=given:20, or another method", NULL },
+    { "partition.timeout", "write partition=metis:0:600", NULL },
+    { "stream.interval", "write stream.lag=1:2", NULL },
     { NULL, NULL, NULL },
 };
 

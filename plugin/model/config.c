@@ -118,7 +118,8 @@ struct gr_live_config gr_model_live_config(const struct gr_options *options)
                       .factor = train->schedule.number[1],
                       .steps = train->epochs,
                       .every = train->schedule.word == GR_SCHEDULE_STEP ? (int64_t)train->schedule.number[0] : 1 },
-        .weight_decay = train->weight_decay,
+        .weight_decay = train->weight_decay.number[0],
+        .decays_first = train->weight_decay.number[1] != 0,
         .clip_norm = train->clip_norm,
     };
 }
@@ -175,13 +176,11 @@ static int32_t check_jumping(const struct gr_config *config, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Read the options of the softmax loss, which have no effect on another named loss; for loss=auto see
- * gr_run_loss_init(). */
 static void read_softmax(const struct gr_loss_options *loss, struct gr_config *config)
 {
-    if (loss->loss.word != GR_LOSS_AUTO && loss->loss.word != GR_LOSS_SOFTMAX) return;
-    config->loss.balances = loss->class_weights == GR_CLASS_WEIGHTS_BALANCED;
-    config->loss.label_smoothing = loss->label_smoothing;
+    if (loss->loss.word != GR_LOSS_SOFTMAX) return;
+    config->loss.balances = loss->loss.number[0] != 0;
+    config->loss.label_smoothing = loss->loss.number[1];
 }
 
 static struct gr_attention_config read_attention(const struct gr_model_options *model, const struct gr_model_kind *kind,
@@ -232,7 +231,6 @@ int32_t gr_model_config_read(const struct gr_options *options, const graft_datas
                                       .sparse_input = resource->sparse_input,
                                       .order = resource->order },
                             .optimizer = train->optimizer,
-                            .decay_first_only = train->decayed_layers == GR_DECAYS_FIRST,
                             .recompute = resource->recompute,
                             .seed = (uint64_t)base->seed };
     GR_TRY(read_layers(options, data, config, error));

@@ -16,6 +16,7 @@ struct gr_live_config {
     int64_t               epochs, eval_every, patience;
     struct gr_nn_schedule schedule; /* learning rate over epochs */
     double                weight_decay, clip_norm;
+    int                   decays_first; /* weight_decay=X:first */
 };
 
 /** How the matrix A of edges is scaled: not; to D^-1 A, a mean; to D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
@@ -43,8 +44,8 @@ struct gr_hidden_config {
 struct gr_loss_config {
     enum gr_loss kind; /* never GR_LOSS_AUTO */
     double       huber_delta;
-    double       label_smoothing; /* option label_smoothing, for the softmax loss */
-    int          balances;        /* option class_weights=balanced, for the softmax loss */
+    double       label_smoothing; /* smoothing of loss=softmax */
+    int          balances;        /* whether loss=softmax:balanced */
 };
 
 /** How the data set is transformed and stored. */
@@ -70,7 +71,6 @@ struct gr_config {
     struct gr_live_config      live; /* read again before every epoch */
     struct gr_data_config      data;
     struct gr_form             optimizer;
-    int                        decay_first_only;
     int                        recompute;
     uint64_t                   seed;
 };

@@ -41,7 +41,7 @@ enum gr_jumping { GR_JUMPING_LIST(GR_CHOICE_CONSTANT) };
 /* clang-format off */
 #define GR_LOSS_LIST(X)                                                                                                \
     X(GR_LOSS_AUTO, "auto")                                                                                            \
-    X(GR_LOSS_SOFTMAX, "softmax")                                                                                      \
+    X(GR_LOSS_SOFTMAX, "softmax:balanced?:[0..1)=0")                                                                   \
     X(GR_LOSS_SIGMOID, "sigmoid")                                                                                      \
     X(GR_LOSS_MSE, "mse")                                                                                              \
     X(GR_LOSS_MAE, "mae")                                                                                              \
@@ -49,8 +49,14 @@ enum gr_jumping { GR_JUMPING_LIST(GR_CHOICE_CONSTANT) };
 /* clang-format on */
 enum gr_loss { GR_LOSS_LIST(GR_CHOICE_CONSTANT) };
 
-#define GR_CLASS_WEIGHTS_LIST(X) X(GR_CLASS_WEIGHTS_NONE, "none") X(GR_CLASS_WEIGHTS_BALANCED, "balanced")
-enum gr_class_weights { GR_CLASS_WEIGHTS_LIST(GR_CHOICE_CONSTANT) };
+/** SPARSE: the threads for sums. All have the number of stages, which is the last. */
+/* clang-format off */
+#define GR_WORKERS_LIST(X)                                                                                             \
+    X(GR_WORKERS_NO, "no")                                                                                             \
+    X(GR_WORKERS_AUTO, "auto:0..32=0")                                                                                 \
+    X(GR_WORKERS_SPARSE, "sparse:1..4095:0..32=0")
+/* clang-format on */
+enum gr_workers_use { GR_WORKERS_LIST(GR_CHOICE_CONSTANT) };
 
 /* clang-format off */
 #define GR_MODEL_OPTIONS(X)                                                                                            \
@@ -97,12 +103,8 @@ static inline const struct gr_model_options *gr_model_options(const graft_contex
 /* clang-format off */
 #define GR_LOSS_OPTIONS(X)                                                                                             \
     X(FORM(GR_LOSS_LIST), loss, "loss", "auto", SAME, GR_USUAL | GR_PREDICTS, "",                                      \
-      "auto: mse of float targets, sigmoid if vertices have several classes at once, else softmax")                    \
-    X(CHOICE(gr_class_weights, GR_CLASS_WEIGHTS_LIST), class_weights, "class_weights", "none", SAME, GR_USUAL,         \
-      "loss=auto|softmax",                                                                                             \
-      "weights of vertices in the softmax loss; balanced: all classes weigh the same in training")                     \
-    X(NUMBER("[0..1)"), label_smoothing, "label_smoothing", "0", SAME, GR_USUAL, "loss=auto|softmax",                  \
-      "share of the target that the softmax loss spreads evenly over all classes")                                     \
+      "auto: mse of float targets, sigmoid if vertices have several classes at once, else softmax; "                   \
+      "softmax:balanced:SMOOTHING: all classes weigh the same; share of the target that is spread over classes")    \
     X(NUMBER("[0..1)"), label_rate, "label_rate", "0", SAME, GR_PREDICTS, "",                                          \
       "share of training vertices whose labels are input in an epoch, and not in its loss")
 /* clang-format on */
@@ -141,13 +143,14 @@ static inline const struct gr_data_options *gr_data_options(const graft_context 
 
 /* clang-format off */
 #define GR_RESOURCE_OPTIONS(X)                                                                                         \
-    X(COUNT("0..4095"), workers_sparse, "workers.sparse", "0", EACH, GR_USUAL, "model=sage|gcn|gin|sgc|appnp",         \
-      "threads for sums over neighbours beside threads for dense products; 0: all do both in turn; auto: the faster")  \
-    X(INTEGER("0..32"), workers_stages, "workers.stages", "0", EACH, GR_EXPERT, "workers.sparse!=0",                   \
-      "blocks of rows of a product, which are the tasks of workers; 0: by the bandwidth of the graph")                 \
-    X(TEXT(), eval_blocks, "eval.blocks", "auto", EACH, GR_USUAL | GR_LIVE, "batch_size!=0 and processes=1",           \
-      "evaluate in blocks of rows: yes, no, auto (if all rows need 1 GB or do not fit), or the folder of a file for "  \
-      "outputs of layers")                                                                                             \
+    X(FORM(GR_WORKERS_LIST), workers, "workers", "no", EACH, GR_USUAL, "model=sage|gcn|gin|sgc|appnp",                 \
+      "sparse:THREADS:STAGES: threads for sums over neighbours beside threads for dense products, and blocks of rows " \
+      "of a product, which are their tasks (0: by the bandwidth of the graph); no: all do both in turn; auto:STAGES: " \
+      "the faster")                                                                                                    \
+    X(FOLDER("no|yes|auto"), eval_blocks, "eval.blocks", "auto", EACH, GR_USUAL | GR_LIVE,                             \
+      "batch_size!=0 and processes=1",                                                                                 \
+      "evaluate in blocks of rows: yes, no, auto (if all rows need 1 GB or do not fit), or the folder, with a '/', "   \
+      "of a file for outputs of layers")                                                                               \
     X(SWITCH(), recompute, "recompute", "no", SAME, GR_USUAL, "",                                                      \
       "recompute values inside layers in the backward pass: less memory, more time")                                   \
     X(CHOICE(gr_order, GR_ORDER_LIST), order, "order", "given", SAME, GR_USUAL, "model!=mlp",                          \

@@ -44,7 +44,7 @@ static void add_parameter(struct gr_model *model, int32_t l, const struct gr_par
 
     GR_ASSERT(model->parameters.count < config->n_layers * PARAMETERS_OF_LAYER + 1);
     snprintf(name, sizeof name, "layers.%d.%s", l, shape->name);
-    p.decayed = weight && (l == 0 || !config->decay_first_only);
+    p.decayed = !weight ? GR_NOT_DECAYED : l == 0 ? GR_DECAYED_FIRST : GR_DECAYED;
     p.rows = extent(config, l, shape->rows);
     p.cols = extent(config, l, shape->cols);
     p.inputs = p.n_dims == 2 ? p.rows : model->parameters.list[model->parameters.count - 1].inputs;
@@ -83,7 +83,7 @@ static void add_running(struct gr_model *model, int32_t l)
 static void add_embedding(struct gr_model *model)
 {
     const struct gr_parameter shape = { .n_dims = 2,
-                                        .decayed = 1,
+                                        .decayed = GR_DECAYED_FIRST,
                                         .rows = model->config.width[model->config.n_layers],
                                         .cols = model->config.width[0],
                                         .first = GR_FIRST_GLOROT };

@@ -17,7 +17,7 @@ struct gr_targets {
     int64_t        n, n_classes;
     int64_t        n_train;       /* number of training vertices with a label or a known value, on all ranks */
     const float   *vertex_weight; /* [n] weight of each vertex in a sampled loss; NULL: 1 */
-    double        *class_weight;  /* [n_classes] weights of option class_weights; NULL: 1 */
+    double        *class_weight;  /* [n_classes] weights of loss=softmax:balanced; NULL: 1 */
     double         loss_weight;   /* divisor of the sum of losses of the current step: the sum of vertex weights, or the
                                    * number of known values, on all ranks */
 };

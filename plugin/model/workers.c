@@ -19,19 +19,20 @@ enum { DEEP = 8192, MODULE_ROWS = 512 };
 
 int32_t gr_model_workers_check(const struct gr_run *run, graft_error *error)
 {
-    const int64_t sparse = gr_resource_options(run->context)->workers_sparse;
+    const struct gr_form *workers = &gr_resource_options(run->context)->workers;
+    const int             sparse = (int)workers->number[0];
 
-    if (sparse <= 0 || sparse < run->threads) return GRAFT_OK; /* 0: no workers; auto: a suitable number */
-    return gr_fail(
-        error, GRAFT_ERR_OPTION,
-        "option 'workers.sparse' is %lld, and threads are %d, of which one at least has to be left for dense "
-        "products; expected fewer, or threads=%lld or more",
-        (long long)sparse, run->threads, (long long)sparse + 1);
+    if (workers->word != GR_WORKERS_SPARSE || sparse < run->threads) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_OPTION,
+                   "option 'workers' is sparse:%d, and threads are %d, of which one at least has to be left for dense "
+                   "products; expected fewer, or threads=%d or more",
+                   sparse, run->threads, sparse + 1);
 }
 
 int gr_model_workers_wanted(const struct gr_run *run, const struct gr_capacity *capacity)
 {
-    return gr_resource_options(run->context)->workers_sparse != 0 && !capacity->predicts && run->strategy->ops->records;
+    return gr_resource_options(run->context)->workers.word != GR_WORKERS_NO && !capacity->predicts &&
+           run->strategy->ops->records;
 }
 
 /* The number of backward passes over rows: one after each layer, and one inside each layer of gin. */
@@ -50,17 +51,19 @@ double gr_model_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t 
 int32_t gr_model_workers_init(struct gr_run *run, struct gr_budget *budget, int64_t chunks, int64_t partial,
                               graft_error *error)
 {
+    const struct gr_form *wanted = &gr_resource_options(run->context)->workers;
+
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers, 1, error));
     for (int32_t i = 0; i < count_row_passes(run); i++) {
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->left[i], chunks, error));
         GR_TRY(GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->workers->partial[i], partial, error));
     }
     atomic_flag_clear(&run->workers->lock);
-    run->workers->trial.is_auto = gr_resource_options(run->context)->workers_sparse == GR_COUNT_AUTO;
+    run->workers->trial.is_auto = wanted->word == GR_WORKERS_AUTO;
     run->workers->trial.is_off = run->workers->trial.is_auto; /* the first steps are without workers */
-    run->workers->sparse = run->workers->trial.is_auto ? 1 : (int)gr_resource_options(run->context)->workers_sparse;
+    run->workers->sparse = run->workers->trial.is_auto ? 1 : (int)wanted->number[0];
     run->workers->trial.plain = run->workers->trial.piped = INFINITY;
-    run->workers->stages = (int)gr_resource_options(run->context)->workers_stages;
+    run->workers->stages = (int)wanted->number[run->workers->trial.is_auto ? 0 : 1];
     return GRAFT_OK;
 }
 
@@ -474,7 +477,7 @@ int gr_model_workers_backward(struct gr_run *run, const struct gr_rows_backward 
 /* The number of trial steps without workers, and of all trial steps. The first step of each kind is a warm-up. */
 enum { PLAIN_STEPS = 3, STEPS = 7 };
 
-/* Compare steps for workers.sparse=auto, decide, and divide the threads by the seconds of the tasks of each kind. */
+/* Compare steps for workers=auto, decide, and divide the threads by the seconds of the tasks of each kind. */
 static void judge_step(struct gr_run *run)
 {
     struct gr_workers *w = run->workers;

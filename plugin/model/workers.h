@@ -57,9 +57,9 @@ struct gr_work_task {
     enum gr_task_state state;
 };
 
-/** The comparison of steps with option workers.sparse=auto. */
+/** The comparison of steps with option workers=auto. */
 struct gr_worker_trial {
-    int    is_auto, is_off;          /* whether workers.sparse=auto; whether steps run without workers */
+    int    is_auto, is_off;          /* whether workers=auto; whether steps run without workers */
     int    trials;                   /* number of compared steps */
     double step;                     /* seconds of this step until now */
     double plain, piped;             /* seconds of the fastest step without workers, and with them */
@@ -123,7 +123,7 @@ int32_t gr_model_workers_cut(struct gr_run *run, struct gr_budget *budget, graft
 double  gr_model_workers_bytes(const struct gr_run *run, int64_t chunks, int64_t partial);
 void    gr_model_workers_fini(struct gr_run *run);
 
-/** Check that option workers.sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
+/** Check that option workers=sparse leaves a thread for dense products. \return OK; ERR_OPTION. */
 int32_t gr_model_workers_check(const struct gr_run *run, graft_error *error);
 
 /** The reason why this model cannot run with workers. NULL: it can, because its arrays are accessed only by products

@@ -45,7 +45,7 @@ struct gr_network_live gr_network_live_options(const graft_network *n)
     return (struct gr_network_live){ .step = { .method = t->optimizer.word == GR_SGD ? GR_NN_SGD : GR_NN_ADAMW,
                                                .number = changes_so_far(n) + 1,
                                                .rate = gr_nn_rate(&schedule, changes_so_far(n)),
-                                               .weight_decay = t->weight_decay,
+                                               .weight_decay = t->weight_decay.number[0],
                                                .momentum = t->optimizer.number[0],
                                                .beta1 = t->optimizer.number[0],
                                                .beta2 = t->optimizer.number[1] },

@@ -29,7 +29,7 @@ void gr_nn_place_mlp(struct gr_mlp *mlp, int64_t *at)
 
 void gr_nn_add_mlp(struct gr_parameters *all, const char *name, const struct gr_mlp *mlp)
 {
-    struct gr_parameter p = { .decayed = 1, .first = GR_FIRST_FAN_IN };
+    struct gr_parameter p = { .decayed = GR_DECAYED, .first = GR_FIRST_FAN_IN };
     char                text[56];
 
     for (int i = 0; i < mlp->linear; i++) {

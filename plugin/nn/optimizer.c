@@ -105,7 +105,7 @@ void gr_nn_step(struct gr_parameters *all, const struct gr_nn_step *step, struct
 
         for (; i + 1 < all->count && continues(all, &all->list[i]); i++)
             count += gr_parameter_elements(&all->list[i + 1]);
-        moves.penalty = step->method != GR_NN_ADAMW && p->decayed ? step->weight_decay : 0;
+        moves.penalty = step->method != GR_NN_ADAMW && (int)p->decayed > step->decays_first ? step->weight_decay : 0;
         moves.gradient = p->copy[GR_COPY_GRADIENT];
         moves.from[0] = p->copy[GR_COPY_VALUE];
         moves.from[1] = p->copy[GR_COPY_M];

@@ -26,6 +26,7 @@ struct gr_nn_step {
     enum gr_nn_method method;
     int64_t           number; /* index of the step, from 1 on */
     double            rate, weight_decay;
+    int               decays_first; /* whether the penalty is of the first layer alone */
     double            momentum;     /* for SGD */
     double            beta1, beta2; /* for Adam and AdamW */
 };

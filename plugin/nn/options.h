@@ -21,9 +21,6 @@ enum gr_schedule { GR_SCHEDULE_LIST(GR_CHOICE_CONSTANT) };
 #define GR_OPTIMIZER_LIST(X) X(GR_ADAM, "adam:[0..1)=0.9:[0..1)=0.999") X(GR_SGD, "sgd:[0..1)=0")
 enum gr_optimizer { GR_OPTIMIZER_LIST(GR_CHOICE_CONSTANT) };
 
-#define GR_DECAYED_LAYERS_LIST(X) X(GR_DECAYS_ALL, "all") X(GR_DECAYS_FIRST, "first")
-enum gr_decayed_layers { GR_DECAYED_LAYERS_LIST(GR_CHOICE_CONSTANT) };
-
 #define GR_ON_NONFINITE_LIST(X) X(GR_NONFINITE_STOP, "stop") X(GR_NONFINITE_RESTORE, "restore")
 enum gr_on_nonfinite { GR_ON_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
 
@@ -70,11 +67,9 @@ static inline const struct gr_shape_options *gr_shape_options(const graft_contex
       "decrease of the learning rate: none, to 0 after the last epoch, or step:EPOCHS:FACTOR")                         \
     X(FORM(GR_OPTIMIZER_LIST), optimizer, "optimizer", "adam", SAME, GR_USUAL, "epochs!=0",                            \
       "adam:BETA1:BETA2 or sgd:MOMENTUM; on meshes adam has a decoupled weight decay (AdamW)")                         \
-    X(NUMBER("0.."), weight_decay, "weight_decay", "0", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                         \
-      "L2 penalty on the weight matrices, added to gradients; AdamW: decay of all weights")                            \
-    X(CHOICE(gr_decayed_layers, GR_DECAYED_LAYERS_LIST), decayed_layers, "weight_decay_layers", "all",                 \
-      SAME, GR_EXPERT, "weight_decay!=0",                                                                              \
-      "layers to which the penalty applies")                                                                           \
+    X(FORMS("[0..):first?"), weight_decay, "weight_decay", "0", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                 \
+      "L2 penalty on the weight matrices, or with :first on that of the first layer, added to gradients; AdamW: "      \
+      "decay of all weights")                                                                                          \
     X(NUMBER("0.."), clip_norm, "clip_norm", "0", SAME, GR_USUAL | GR_LIVE, "epochs!=0",                               \
       "length to which a longer gradient of all weights together is scaled down; 0: none")                             \
     X(CHOICE(gr_on_nonfinite, GR_ON_NONFINITE_LIST), on_nonfinite, "on_nonfinite", "stop", SAME, GR_USUAL | GR_LIVE,   \

@@ -27,12 +27,15 @@ enum gr_first_value { GR_FIRST_ZERO, GR_FIRST_ONE, GR_FIRST_GLOROT, GR_FIRST_FAN
 /** Whether a parameter is trained, or is a running statistic of BatchNorm. */
 enum gr_statistic { GR_TRAINED, GR_RUNNING_MEAN, GR_RUNNING_VARIANCE };
 
+/** Whether the weight decay applies to a parameter: no; yes; and also if it is of the first layer alone. */
+enum gr_decay { GR_NOT_DECAYED, GR_DECAYED, GR_DECAYED_FIRST };
+
 /** A parameter: [rows x cols], rows 1 for vectors. For a running statistic, `gradient` is the statistic of the step,
  *  and the optimiser moves the value a tenth of the way to it; there are no moments. */
 struct gr_parameter {
     char                names[GR_COPIES - 1][64]; /* names in the state of all copies but the value; see gr_nn_name() */
     int32_t             n_dims;
-    int                 decayed; /* the weight decay applies */
+    enum gr_decay       decayed;
     enum gr_statistic   statistic;
     enum gr_first_value first;
     int64_t             rows, cols;

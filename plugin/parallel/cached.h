@@ -6,9 +6,9 @@
  * Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
- * rank and layer; they are stored aep.delay batches later, or at the end of the epoch. A row is sent to the same rank
- * again when half of its life has passed. A vertex has three numbers: in the whole graph; on its rank, with owned
- * vertices before the halo; and in a batch.
+ * rank and layer; they are stored the delay of aep.rows=ROWS:DELAY in batches later, or at the end of the epoch. A row
+ * is sent to the same rank again when half of its life has passed. A vertex has three numbers: in the whole graph; on
+ * its rank, with owned vertices before the halo; and in a batch.
  *
  * With hec.miss=fetch the owner of a row missing from the cache computes it in the same batch, and its gradient is sent
  * to the owner. With empty caches a batch over ranks equals one batch of all their seeds in one process. With
@@ -117,7 +117,7 @@ struct gr_candidate {
 
 /** Over ranks, the choice of the rows that batches send. */
 struct gr_pushing {
-    int64_t delay, rows_most; /* options aep.delay and aep.rows */
+    int64_t delay, rows_most; /* option aep.rows */
     int64_t renewed_after;    /* batches after which a row is sent again */
     int64_t most[GR_SIDES];   /* rows of one push */
 

@@ -98,7 +98,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
     struct gr_budget               *budget = c->wish.lasting;
     const int64_t halo = c->links->halo->count, received = c->push.most[GR_RECEIVE]; /* at once, unless it fetches */
 
-    GR_TRY(gr_sample_cache_init(&layer->cache, budget, halo, options->cache_rows, layer->width,
+    GR_TRY(gr_sample_cache_init(&layer->cache, budget, halo, (int64_t)options->cache.number[0], layer->width,
                                 gr_cache_bits[options->cache_codec], c->fetching.keeps ? halo : received, error));
     GR_TRY(GR_BUDGET_NEW(budget, GR_USE_MESSAGES, layer->last_sent, c->links->send_start[c->comm->n_ranks], error));
     forget_sent(c, layer);
@@ -108,7 +108,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
     return gr_fail(error, GRAFT_ERR_OPTION,
                    "up to %lld rows of a layer can arrive here with one batch (option 'aep.rows' is %lld), but option "
                    "'hec.rows' is %lld",
-                   (long long)received, (long long)c->push.rows_most, (long long)options->cache_rows);
+                   (long long)received, (long long)c->push.rows_most, (long long)options->cache.number[0]);
 }
 
 /* All messages take their channels, even after a failure on this rank. Rows that no code can encode are received as
@@ -155,9 +155,9 @@ static int32_t init_over_ranks(struct gr_cached *c, graft_error *error)
 {
     const struct gr_sample_options *options = gr_sample_options(c->context);
 
-    c->push.delay = options->push_delay;
-    c->push.rows_most = options->push_rows >= 0 ? options->push_rows : options->batch_size;
-    c->life.life = options->cache_life;
+    c->push.delay = (int64_t)options->push.number[1];
+    c->push.rows_most = options->push.number[0] >= 0 ? (int64_t)options->push.number[0] : options->batch_size;
+    c->life.life = (int64_t)options->cache.number[1];
     c->life.takes_expired = options->cache_miss == GR_MISS_LAST;
     c->fetching.is_on = options->cache_miss >= GR_MISS_FETCH && c->first < c->n_layers;
     c->fetching.keeps = c->fetching.is_on && options->cache_miss == GR_MISS_FETCH_KEEP;

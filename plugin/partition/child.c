@@ -255,7 +255,7 @@ static int32_t exchange_bytes(struct gr_child *child, struct outgoing *out, char
         if (left == 0) {
             char how[80];
 
-            snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
+            snprintf(how, sizeof how, "has not ended after %.0f seconds (option partition)", child->timeout);
             return child_fail(child, how, error);
         }
         GR_TRY(do_meanwhile(meanwhile, error));
@@ -304,7 +304,7 @@ int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, 
     if (rc < 0) return rc;
     if (child->error_end >= 0) read_error_text(child);
     if (status != -1 && WIFEXITED(status)) child->exit_code = WEXITSTATUS(status);
-    if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (partition.timeout)", child->timeout);
+    if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (option partition)", child->timeout);
     else if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
     else if (WEXITSTATUS(status) != 0) snprintf(how, sizeof how, "failed with exit code %d", WEXITSTATUS(status));
     else if (have > bytes) snprintf(how, sizeof how, "wrote more than %lld bytes", (long long)bytes);

@@ -147,7 +147,7 @@ static int32_t run_metis(const graft_context *context, struct words *words, void
     rc = gr_partition_metis_find(context, path, sizeof path, error);
     if (rc < 0) return rc;
     rc = gr_partition_child_start(&child, path, gr_environment_of_child(context),
-                                  gr_partition_options(context)->timeout, error);
+                                  gr_partition_options(context)->method.number[1], error);
     if (rc < 0) return rc;
     rc = gr_partition_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
     *exit_code = child.exit_code;
@@ -196,7 +196,7 @@ int32_t gr_partition_metis_check_size(const graft_context *context, int64_t n_ve
 /* The program receives the whole graph with the weights of gr_partition_slice_weigh(), and gr_partition_repair()
  * repairs its output. It is a child of the host's process, which receives SIGCHLD at its end. No process remains.
  * \return OK; ERR_NOT_FOUND (no program); ERR_UNSUPPORTED (2^31-1 vertices or more); ERR_MODULE (the program failed,
- *         also for too many entries; it wrote invalid output, or did not end within option partition.timeout; the
+ *         also for too many entries; it wrote invalid output, or did not end in the seconds of option partition; the
  *         message quotes its standard error); ERR_IO (no process or socket); ERR_NOMEM; the error of input->meanwhile.
  * Memory: 8 bytes per vertex and the repair here. The program needs 40 per vertex and 16 per entry, with 64-bit indices
  * 56 and 32, and the memory of METIS. */

@@ -37,7 +37,7 @@ static const char *folder_of(const struct gr_setup *s)
 {
     const char *blocks = gr_resource_options(s->context)->eval_blocks;
 
-    return strcmp(blocks, "auto") == 0 || strcmp(blocks, "yes") == 0 || strcmp(blocks, "no") == 0 ? NULL : blocks;
+    return strchr(blocks, '/') != NULL ? blocks : NULL;
 }
 
 /* Of layer l: its rows, and the edges along which they gather, if any. */

@@ -50,7 +50,7 @@ int gr_setup_can_go_by_rows(const struct gr_setup *s)
     const struct gr_resource_options *options = gr_resource_options(s->context);
     const int                         is_alone = s->data.over == NULL && (s->given != NULL || gr_setup_has_batches(s));
 
-    return is_alone && strcmp(options->eval_blocks, "no") != 0 && options->workers_sparse == 0 &&
+    return is_alone && strcmp(options->eval_blocks, "no") != 0 && options->workers.word == GR_WORKERS_NO &&
            s->model.config.label_rate == 0;
 }
 

@@ -94,10 +94,6 @@ int32_t gr_run_loss_init(struct gr_run *run, struct gr_budget *budget, graft_err
 {
     const struct gr_config *config = gr_run_config(run);
 
-    if (config->loss.kind != GR_LOSS_SOFTMAX && (config->loss.balances || config->loss.label_smoothing > 0))
-        return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option '%s' is of the softmax loss, but the loss of this data set is %s (option loss=auto)",
-                       config->loss.balances ? "class_weights" : "label_smoothing", gr_loss_name(config->loss.kind));
     if (!config->loss.balances) return GRAFT_OK;
     return GR_BUDGET_NEW(budget, GR_USE_GRADIENTS, run->targets.class_weight, run->targets.n_classes, error);
 }

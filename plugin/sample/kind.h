@@ -48,7 +48,7 @@ struct gr_kind_source {
 /** A kind of sampler. Functions that a kind does not need are NULL. */
 struct gr_sampler_kind {
     const char *word;         /* of option sampler */
-    int         draws;        /* whether it reads options sample.weights and sample.replace */
+    int         draws;        /* whether it reads option sample.weights */
     int         has_fanout;   /* whether it reads option fanout */
     int         deals_evenly; /* sizes of batches differ by at most one seed; else all but the last have batch_size
                                * seeds, and option drop_last may leave out the last */

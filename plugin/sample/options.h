@@ -7,7 +7,7 @@
 /** The kinds of samplers: X(constant, word, numbers of gr_form). Each is a row gr_sample_WORD of a file of sample/. */
 /* clang-format off */
 #define GR_SAMPLER_MAP(X)                                                                                              \
-    X(NEIGHBOUR, neighbour, "")                                                                                        \
+    X(NEIGHBOUR, neighbour, ":replace?")                                                                               \
     X(CLUSTER, cluster, ":0..1000000000=0")                                                                            \
     X(SAINT, saint, ":1..1000=2:1..10000=20")                                                                          \
     X(LADIES, ladies, "")
@@ -29,7 +29,7 @@ enum gr_sample_weights { GR_SAMPLE_WEIGHTS_LIST(GR_CHOICE_CONSTANT) };
 enum gr_history_use { GR_HISTORY_LIST(GR_CHOICE_CONSTANT) };
 
 /** The treatment of a halo row missing from a cache: it is left out of sums; the same, and sums are rescaled; an older
- *  row is used, if there is one; its owner computes it; the same, and it is used again for hec.life batches. */
+ *  row is used, if there is one; its owner computes it; the same, and it is used again for the life of hec.rows. */
 /* clang-format off */
 #define GR_CACHE_MISS_LIST(X)                                                                                          \
     X(GR_MISS_DROP, "drop")                                                                                            \
@@ -52,15 +52,13 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
     X(INTEGER("0.."), batch_size, "batch_size", "0", SAME, GR_USUAL, "",                                               \
       "training vertices, or other seeds, of a minibatch; 0: all")                                                     \
     X(FORMS(GR_SAMPLER_WORDS), sampler, "sampler", "neighbour", SAME, GR_USUAL, "batch_size!=0 and model!=mlp",        \
-      "neighbours drawn for each vertex or each layer (ladies), or subgraphs: cluster:PARTS (0: ten for each batch), " \
-      "saint:WALK:COVERAGE (epochs that estimate weights)")                                                            \
+      "neighbours drawn for each vertex (with :replace an edge may be drawn again) or each layer (ladies), or "        \
+      "subgraphs: cluster:PARTS (0: ten for each batch), saint:WALK:COVERAGE (epochs that estimate weights)")          \
     X(WIDTHS("-1..1000000"), fanout, "fanout", "10", SAME, GR_USUAL, GR_NEEDS_LAYERS,                                  \
       "neighbours drawn for a vertex, or for a layer (ladies): one number, or one per layer from the first; -1: all")  \
     X(CHOICE(gr_sample_weights, GR_SAMPLE_WEIGHTS_LIST), weights, "sample.weights", "uniform", SAME, GR_USUAL,         \
       GR_NEEDS_DRAWN,                                                                                                  \
       "probabilities of neighbours: equal, or in proportion to the value of the edge or to their degree")              \
-    X(SWITCH(), replace, "sample.replace", "no", SAME, GR_EXPERT, GR_NEEDS_DRAWN,                                      \
-      "whether an edge may be drawn more than once")                                                                   \
     X(INTEGER("0..4096"), ahead, "sample.ahead", "0", EACH, GR_EXPERT, "batch_size!=0",                                \
       "batches made at once, one on each thread; 0: one for each thread")                                              \
     X(SWITCH(), drop_last, "drop_last", "no", SAME, GR_USUAL, GR_NEEDS_LAYERS,                                         \
@@ -69,22 +67,20 @@ enum gr_cache_codec { GR_CACHE_CODEC_LIST(GR_CHOICE_CONSTANT) };
       "model!=mlp and batch_size!=0",                                                                                  \
       "full: batches cover all vertices, and read rows of earlier batches for other neighbours; fanout is -1 "         \
       "unless it is set")                                                                                              \
-    X(INTEGER("1..2147483647"), cache_rows, "hec.rows", "1000000", SAME, GR_USUAL, GR_NEEDS_CACHED,                    \
-      "rows of other ranks that a layer keeps; with hec.codec, more rows in the same bytes")                           \
-    X(INTEGER("1..1000000000"), cache_life, "hec.life", "10", SAME, GR_USUAL, GR_NEEDS_CACHED,                         \
-      "batches for which a row is used")                                                                               \
+    X(FORMS("1..2147483647:1..1000000000=10"), cache, "hec.rows", "1000000", SAME, GR_USUAL, GR_NEEDS_CACHED,          \
+      "ROWS:LIFE: rows of other ranks that a layer keeps (with hec.codec, more rows in the same bytes), and batches "  \
+      "for which a row is used")                                                                                       \
     X(CHOICE(gr_cache_miss, GR_CACHE_MISS_LIST), cache_miss, "hec.miss", "drop", SAME, GR_USUAL, GR_NEEDS_CACHED,      \
       "for a missing row: 0 in sums; no term, with sums rescaled; an older row; a row computed by its owner, once or " \
-      "for hec.life batches (then without a gradient)")                                                                \
+      "for its life in hec.rows (then without a gradient)")                                                            \
     X(CHOICE(gr_cache_codec, GR_CACHE_CODEC_LIST), cache_codec, "hec.codec", "f32", SAME, GR_EXPERT,                   \
       "(processes>1 or history=full) and model!=mlp and batch_size!=0",                                                \
       "format of stored rows")                                                                                         \
-    X(INTEGER("-1..2147483647"), push_rows, "aep.rows", "-1", SAME, GR_USUAL, GR_NEEDS_CACHED,                         \
-      "most rows of a layer that a batch sends to each rank, drawn by degree; -1: batch_size")                         \
+    X(FORMS("-1..2147483647:1..64=1"), push, "aep.rows", "-1", SAME, GR_USUAL, GR_NEEDS_CACHED,                        \
+      "ROWS:DELAY: most rows of a layer that a batch sends to each rank, drawn by degree (-1: batch_size), and "       \
+      "batches after which they are stored; at the end of an epoch all are stored")                                    \
     X(CHOICE(gr_cache_codec, GR_CACHE_CODEC_LIST), push_codec, "aep.codec", "q8", SAME, GR_USUAL, GR_NEEDS_CACHED,     \
-      "format of sent rows")                                                                                           \
-    X(INTEGER("1..64"), push_delay, "aep.delay", "1", SAME, GR_EXPERT, GR_NEEDS_CACHED,                                \
-      "batches after which sent rows are stored; at the end of an epoch all are stored")
+      "format of sent rows")
 /* clang-format on */
 
 struct gr_sample_options {

@@ -91,6 +91,9 @@ struct gr_sampler_kind;
 /** The kind of option sampler. */
 const struct gr_sampler_kind *gr_sample_kind(const graft_context *context);
 
+/** Whether option sampler is neighbour:replace, with which an edge may be drawn more than once. */
+int gr_sample_replaces(const graft_context *context);
+
 /** The arguments of the creation of `sampler`. */
 struct gr_sampler_source {
     const graft_csr *graph; /* in a trainer it may have more columns than rows: vertices without in-neighbours */

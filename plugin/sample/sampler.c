@@ -77,6 +77,13 @@ const struct gr_sampler_kind *gr_sample_kind(const graft_context *context)
     return kinds[gr_sample_options(context)->sampler.word];
 }
 
+int gr_sample_replaces(const graft_context *context)
+{
+    const struct gr_form *sampler = &gr_sample_options(context)->sampler;
+
+    return sampler->word == GR_SAMPLER_NEIGHBOUR && sampler->number[0] != 0;
+}
+
 /* -- creation ----------------------------------------------------------------------------------------------------- */
 
 static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
@@ -215,10 +222,8 @@ static void choose_kind(graft_sampler *s, const struct gr_sampler_source *source
     s->rule = (struct gr_draw_rule){
         .graph = &s->graph, .degree = source->degree, .name = source->name, .shift = source->shift
     };
-    if (kind->draws) {
-        s->rule.weights = options->weights;
-        s->rule.replace = options->replace != 0;
-    }
+    if (kind->draws) s->rule.weights = options->weights;
+    s->rule.replace = gr_sample_replaces(s->context);
     if (s->rule.weights == GR_SAMPLE_UNIFORM && !s->rule.replace)
         s->rule.draw_rows = gr_sample_draw_rows_for(gr_processor_isa());
     s->request.rule = &s->rule;

@@ -34,8 +34,8 @@ static void describe_stream(const graft_stream *s, struct texts *t)
         { "stream.ranks", comm->n_ranks },
         { "stream.mesh", nodes },
         { "stream.policy", s->options.policy },
-        { "stream.lag", s->options.lag },
-        { "stream.interval", s->options.interval },
+        { "stream.lag", gr_stream_lag(s) },
+        { "stream.interval", gr_stream_interval(s) },
         { "stream.batch", s->options.batch },
         { "stream.holdout", s->options.holdout },
         { "stream.capacity", s->train.capacity },
@@ -235,9 +235,9 @@ static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, 
 /* Whether the pair with this target position began before position `end`, at a position where pairs begin. */
 static int has_begun(const graft_stream *s, int64_t due, int64_t end)
 {
-    const int64_t begun = due - s->options.lag;
+    const int64_t begun = due - gr_stream_lag(s);
 
-    return begun >= 0 && begun < end && begun % s->options.interval == 0;
+    return begun >= 0 && begun < end && begun % gr_stream_interval(s) == 0;
 }
 
 /* Pairs refer to existing states, and inputs wait in the order of their targets. */

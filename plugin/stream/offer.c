@@ -24,8 +24,8 @@ static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
     struct plan   p = { .is_first = (state->flags & GRAFT_STREAM_FIRST) != 0, .place = -1 };
 
     p.position = p.is_first ? 0 : s->counters.position;
-    p.begins = state->target == NULL && p.position % s->options.interval == 0;
-    p.ends = state->target != NULL ? p.position % s->options.interval == 0
+    p.begins = state->target == NULL && p.position % gr_stream_interval(s) == 0;
+    p.ends = state->target != NULL ? p.position % gr_stream_interval(s) == 0
                                    : !p.is_first && s->n_waiting > 0 && s->waiting[0].due == p.position;
     if (!p.ends) return p;
     p.kept = s->held.capacity > 0 && seen % every == every - 1 ? &s->held : &s->train;
@@ -115,7 +115,7 @@ static void take_state(graft_stream *s, const struct plan *p, const graft_sample
     forget_due(s, p->position);
     if (p->begins) {
         GR_ASSERT(s->n_waiting < s->waiting_most);
-        s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + s->options.lag };
+        s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + gr_stream_lag(s) };
         gr_stream_slots_use(&s->slots, slot);
     }
     if (slot >= 0) gr_stream_slots_release(&s->slots, slot); /* its users have uses of their own */

@@ -16,10 +16,8 @@ enum gr_stream_nonfinite { GR_STREAM_NONFINITE_LIST(GR_CHOICE_CONSTANT) };
       "MB of states that a stream may keep on a rank")                                                                 \
     X(CHOICE(gr_stream_policy, GR_STREAM_POLICY_LIST), policy, "stream.policy", "reservoir", SAME, GR_USUAL, "",       \
       "stored pairs: each pair so far with equal probability (reservoir), or the latest")                              \
-    X(INTEGER("1..1000000"), lag, "stream.lag", "1", SAME, GR_USUAL, "",                                               \
-      "states offered from the input of a pair to its target")                                                         \
-    X(INTEGER("1..1000000000"), interval, "stream.interval", "1", SAME, GR_USUAL, "",                                  \
-      "states from the beginning of a pair to the beginning of the next")                                              \
+    X(FORMS("1..1000000:1..1000000000=1"), lag, "stream.lag", "1", SAME, GR_USUAL, "",                                 \
+      "LAG:INTERVAL: states from the input of a pair to its target, and to the input of the next pair")                \
     X(INTEGER("1..1024"), batch, "stream.batch", "1", SAME, GR_USUAL, "",                                              \
       "pairs of a training step")                                                                                      \
     X(INTEGER("0..1000000000"), holdout, "stream.holdout", "10", SAME, GR_USUAL, "",                                   \

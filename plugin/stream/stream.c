@@ -37,7 +37,7 @@ static int32_t size_pairs(graft_stream *s, graft_error *error)
     int32_t              rc = GRAFT_OK;
 
     s->slots.bytes = n->mesh->n_nodes * columns * (n->parameters.dtype == GRAFT_F64 ? 8 : 4);
-    s->waiting_most = (int32_t)((s->options.lag + s->options.interval - 1) / s->options.interval) + 1;
+    s->waiting_most = (int32_t)((gr_stream_lag(s) + gr_stream_interval(s) - 1) / gr_stream_interval(s)) + 1;
     pairs = (1000000 * s->options.memory - other_slots(s) * slot_bytes(s)) / pair_bytes(s);
     if (pairs > GR_STREAM_PAIRS_MOST) pairs = GR_STREAM_PAIRS_MOST;
     if (pairs < 1)

@@ -76,6 +76,17 @@ struct graft_stream {
     int32_t                   steps_now, reason;
 };
 
+/** Option stream.lag: states from the input of a pair to its target, and to the input of the next pair. */
+static inline int64_t gr_stream_lag(const graft_stream *s)
+{
+    return (int64_t)s->options.lag.number[0];
+}
+
+static inline int64_t gr_stream_interval(const graft_stream *s)
+{
+    return (int64_t)s->options.lag.number[1];
+}
+
 /* pairs.c */
 int32_t gr_stream_slots_init(const graft_context *context, struct gr_slots *slots, graft_error *error);
 /** Reserve `count` unused slots. \return OK; ERR_NOMEM. */

@@ -118,7 +118,7 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
     else if (config->kind->gathers && options->history == GR_HISTORY_FULL)
         what = "history=full: its tables have all vertices, and over ranks options hec.* have their place";
     else if (halo->staleness.word == GR_HALO_STALE)
-        what = "halo.staleness=1: batches have other rows of the halo each, and hec.life says how old they may be";
+        what = "halo.staleness=1: batches have other rows of the halo each, and hec.rows says how old they may be";
     else if (gr_halo_codec_of(halo, GR_FORWARD).adaptive)
         what = "halo.codec=adaptive: widths are assigned to rows that are sent in each epoch; aep.codec is for batches";
     if (config->kind->gathers && kind->one_process != NULL)
@@ -132,10 +132,11 @@ static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
             error, GRAFT_ERR_OPTION,
             "option 'hec.miss' is drop_rescaled, but aggregator=%s has no scale; expected drop, last or fetch",
             gr_extremum_word(config->extremum));
-    if (options->cache_life < options->push_delay && options->cache_miss != GR_MISS_LAST)
+    if (options->cache.number[1] < options->push.number[1] && options->cache_miss != GR_MISS_LAST)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'hec.life' is %lld, but rows arrive %lld batches after they were sent (aep.delay)",
-                       (long long)options->cache_life, (long long)options->push_delay);
+                       "option 'hec.rows' keeps a row for %.0f batches, but rows arrive %.0f batches after they were "
+                       "sent (option 'aep.rows')",
+                       options->cache.number[1], options->push.number[1]);
     return GRAFT_OK;
 }
 

@@ -139,6 +139,7 @@ static void change_weights(graft_trainer *t, int64_t number, graft_epoch *epoch)
                                           .number = number,
                                           .rate = epoch->learning_rate,
                                           .weight_decay = live->weight_decay,
+                                          .decays_first = live->decays_first,
                                           .momentum = config->optimizer.number[0],
                                           .beta1 = config->optimizer.number[0],
                                           .beta2 = config->optimizer.number[1] };

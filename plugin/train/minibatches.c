@@ -29,21 +29,19 @@ static int32_t check_live_options(const struct gr_setup *s, const struct gr_batc
 /* Refuse options that are not supported with batches. */
 static int32_t check_options(const struct gr_setup *s, const struct gr_batch_mode *mode, graft_error *error)
 {
-    const struct gr_config         *config = &s->model.config;
-    const struct gr_sample_options *options = gr_sample_options(s->context);
+    const struct gr_config *config = &s->model.config;
 
     if (config->label_rate > 0)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'batch_size' and 'label_rate' cannot be set together: a step draws known labels from "
                        "all training vertices, and a batch has some of them");
-    if (gr_resource_options(s->context)->workers_sparse != 0)
-        return gr_fail(
-            error, GRAFT_ERR_OPTION,
-            "options 'batch_size' and 'workers.sparse' cannot be set together: the pipeline is made once for "
-            "the whole graph, and each batch has another one");
-    if (config->kind->attends && options->replace && gr_sample_kind(s->context)->draws)
+    if (gr_resource_options(s->context)->workers.word != GR_WORKERS_NO)
         return gr_fail(error, GRAFT_ERR_OPTION,
-                       "option 'sample.replace' is yes, but attention needs each neighbour at most once");
+                       "options 'batch_size' and 'workers' cannot be set together: the pipeline is made once for "
+                       "the whole graph, and each batch has another one");
+    if (config->kind->attends && gr_sample_replaces(s->context))
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'sampler' is neighbour:replace, but attention needs each neighbour at most once");
     return check_live_options(s, mode, error);
 }
 

@@ -20,7 +20,7 @@ OPTION_PROGRAM = """
 #include <stdio.h>
 extern const struct gr_option_list gr_all_options;
 int main(void) {
-    static const char *const types[] = { "choice", "integer", "count", "number", "widths", "text", "pair", "form" };
+    static const char *const types[] = { "choice", "integer", "number", "widths", "text", "pair", "form" };
     static const char *const scopes[] = { "same", "each", "root" };
     for (int32_t t = 0; t < gr_all_options.n_tables; t++) {
         const struct gr_option_table *table = gr_all_options.tables[t].table;

@@ -270,13 +270,26 @@ static void test_locale(void)
 /* An option of an earlier release is refused with the name of its replacement. */
 static void test_removed(void)
 {
-    static const char *const cases[][2] = {
-        { "schedule_every", "schedule=step:30:0.1" }, { "momentum", "optimizer=sgd:0.9" },
-        { "halo.drift_limit", "halo.staleness=1:N" }, { "cluster.parts", "sampler=cluster:" },
-        { "hec.keep", "hec.miss=fetch_keep" },        { "gin_eps", "epsilon is 0" },
-        { "eval.folder", "eval.blocks=FOLDER" },      { "mgn.width", "hidden" },
-        { "mgn.steps", "mgn.schedule=cosine" }
-    };
+    static const char *const cases[][2] = { { "schedule_every", "schedule=step:30:0.1" },
+                                            { "momentum", "optimizer=sgd:0.9" },
+                                            { "halo.drift_limit", "halo.staleness=1:N" },
+                                            { "cluster.parts", "sampler=cluster:" },
+                                            { "hec.keep", "hec.miss=fetch_keep" },
+                                            { "gin_eps", "epsilon is 0" },
+                                            { "eval.folder", "eval.blocks=FOLDER" },
+                                            { "mgn.width", "hidden" },
+                                            { "mgn.steps", "mgn.schedule=cosine" },
+                                            { "workers.sparse", "workers=sparse:1" },
+                                            { "workers.stages", "workers=sparse:1:16" },
+                                            { "class_weights", "loss=softmax:balanced" },
+                                            { "label_smoothing", "loss=softmax:0.1" },
+                                            { "weight_decay_layers", "weight_decay=0.0005:first" },
+                                            { "sample.replace", "neighbour:replace" },
+                                            { "hec.life", "hec.rows=1000000:10" },
+                                            { "aep.delay", "aep.rows=-1:2" },
+                                            { "partition.refine", "partition=given:20" },
+                                            { "partition.timeout", "partition=metis:0" },
+                                            { "stream.interval", "stream.lag=1:2" } };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int32_t rc = s.api.set(s.context, cases[i][0], "1", &error);
@@ -288,19 +301,50 @@ static void test_removed(void)
     }
 }
 
-/* A choice with numbers, such as "step:2:3": each number has a default and a range, and may be left out at the end. */
+/* A choice with numbers, such as "step:2:3": each number has a default and a range, and may be left out at the end.
+ * Some parts are words that may be left out, and some choices have no word. A folder has a '/'. */
 static void test_forms(void)
 {
-    static const char *const legal[][2] = { { "schedule", "step" },        { "schedule", "step:5" },
-                                            { "schedule", "step:1e2:1" },  { "schedule", "cosine" },
-                                            { "optimizer", "adam:0:0.5" }, { "loss", "huber:0.25" },
-                                            { "halo.budget", "bytes:1e6" } };
-    static const char *const odd[][2] = { { "schedule", "step:0" },     { "schedule", "step:2.5" },
-                                          { "schedule", "step:5:1.5" }, { "schedule", "step:5:1:1" },
-                                          { "schedule", "step:" },      { "schedule", "ste" },
-                                          { "schedule", "cosine:1" },   { "optimizer", "sgd:1" },
-                                          { "loss", "huber:0" },        { "loss", "huber:nan" },
-                                          { "halo.budget", "bytes" },   { "halo.budget", "bytes:0.5" } };
+    static const char *const legal[][2] = { { "schedule", "step" },         { "schedule", "step:5" },
+                                            { "schedule", "step:1e2:1" },   { "schedule", "cosine" },
+                                            { "optimizer", "adam:0:0.5" },  { "loss", "huber:0.25" },
+                                            { "halo.budget", "bytes:1e6" }, { "loss", "softmax:balanced" },
+                                            { "loss", "softmax:0.5" },      { "loss", "softmax:balanced:0.5" },
+                                            { "weight_decay", "5e-4" },     { "weight_decay", "0:first" },
+                                            { "hec.rows", "1e3" },          { "hec.rows", "7:1" },
+                                            { "partition", "metis:0:1.5" }, { "workers", "auto:32" },
+                                            { "eval.blocks", "./" },        { "eval.blocks", "no" } };
+    static const char *const odd[][2] = { { "schedule", "step:0" },
+                                          { "schedule", "step:2.5" },
+                                          { "schedule", "step:5:1.5" },
+                                          { "schedule", "step:5:1:1" },
+                                          { "schedule", "step:" },
+                                          { "schedule", "ste" },
+                                          { "schedule", "cosine:1" },
+                                          { "optimizer", "sgd:1" },
+                                          { "loss", "huber:0" },
+                                          { "loss", "huber:nan" },
+                                          { "halo.budget", "bytes" },
+                                          { "halo.budget", "bytes:0.5" },
+                                          { "loss", "softmax:1" },
+                                          { "loss", "softmax:0.5:balanced" },
+                                          { "loss", "softmax:equal" },
+                                          { "loss", "softmax:balanced:" },
+                                          { "loss", "mse:balanced" },
+                                          { "weight_decay", ":first" },
+                                          { "weight_decay", "-1" },
+                                          { "weight_decay", "0.1:last" },
+                                          { "hec.rows", "0" },
+                                          { "hec.rows", "7:0" },
+                                          { "hec.rows", "7:1:1" },
+                                          { "hec.rows", "all" },
+                                          { "partition", "hash:0:0.5" },
+                                          { "partition", "metis:1.5" },
+                                          { "workers", "2" },
+                                          { "workers", "sparse" },
+                                          { "workers", "no:1" },
+                                          { "eval.blocks", "yess" },
+                                          { "eval.blocks", "folder" } };
 
     for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
         ok(s.api.set(s.context, legal[i][0], legal[i][1], &error) == GRAFT_OK &&

@@ -23,8 +23,8 @@ COMPARED = ["parallel=partition partition=stream", "parallel=partition partition
             "parallel=feature partition=block", "parallel=feature partition=block halo.codec=q8"]
 MODELS = ["model=sage", "model=sage aggregator=sum", "model=sage aggregator=max", "model=sage aggregator=min",
           "model=gcn", "model=gin", "model=sgc propagation=3", "model=appnp propagation=3"]
-MODES = ["parallel=partition partition=stream", "parallel=partition partition=stream workers.sparse=1 threads=2",
-         "parallel=feature partition=block", "parallel=feature partition=block workers.sparse=1 threads=2",
+MODES = ["parallel=partition partition=stream", "parallel=partition partition=stream workers=sparse:1 threads=2",
+         "parallel=feature partition=block", "parallel=feature partition=block workers=sparse:1 threads=2",
          "parallel=feature partition=block feature.graph=stream", "parallel=feature partition=block row_masks=yes",
          "parallel=grid partition=stream"]
 

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 KIPF_AND_WELLING = ["model=gcn", "layers=2", "hidden=16", "lr=0.01", "epochs=200", "dropout=0.5", "input_dropout=0.5",
-                    "norm=none", "weight_decay=5e-4", "weight_decay_layers=first", "normalize_features=yes"]
+                    "norm=none", "weight_decay=5e-4:first", "normalize_features=yes"]
 PAPER = {"cora": 81.5, "citeseer": 70.3}
 
 

@@ -5,7 +5,7 @@
     workers.py build/debian-archive DATASET ...
 
 Prints a Markdown table: stages, the bandwidth b of the graph over its vertices n, seconds of a step in the plain order
-and with workers.sparse=1, medians of steps that take turns, the idle time of the sparse and the dense workers, and
+and with workers=sparse:1, medians of steps that take turns, the idle time of the sparse and the dense workers, and
 whether the losses are equal. Then a table of the seconds that RCM takes, and METIS for two parts.
 """
 import argparse
@@ -72,8 +72,8 @@ def main():
     for dataset in options.datasets:
         for model in options.models:
             for order in options.orders:
-                ways = {"plain": ["workers.sparse=0"]}
-                ways.update({stages: ["workers.sparse=1", f"workers.stages={stages}"] for stages in options.stages})
+                ways = {"plain": ["workers=no"]}
+                ways.update({stages: [f"workers=sparse:1:{stages}"] for stages in options.stages})
                 seconds, losses, lines = {}, {}, {}
                 for _ in range(options.rounds):
                     for way, settings in ways.items():

@@ -43,7 +43,7 @@ def main():
     tap.done()
 
 
-MOST = 100
+MOST = 90
 
 if __name__ == "__main__":
     main()

@@ -480,7 +480,7 @@ static int32_t sequence_option(struct supply *s, struct misuse *m, int of)
         { "fanout", "2,1" },
         { "sample.weights", "degree" },
         { "sample.weights", "uniform" },
-        { "sample.replace", "yes" },
+        { "sampler", "neighbour:replace" },
         { "sample.ahead", "3" },
     };
     const char *const *setting = settings[supply_byte(s) % (sizeof settings / sizeof *settings)];

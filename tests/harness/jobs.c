@@ -402,7 +402,7 @@ const struct job jobs[] = {
       job_of_training },
     { "training by minibatch", "model=sage layers=3 partition=hash batch_size=4 fanout=3 aep.codec=q8 aep.rows=3",
       job_of_training },
-    { "training of gat by minibatch", "model=gat heads=2 batch_size=5 fanout=-1 aep.delay=2 hec.miss=fetch",
+    { "training of gat by minibatch", "model=gat heads=2 batch_size=5 fanout=-1 aep.rows=-1:2 hec.miss=fetch",
       job_of_training },
     { "training by minibatch with fetched rows",
       "model=gcn layers=3 partition=hash batch_size=4 fanout=3 hec.miss=fetch_keep aep.rows=2 "

@@ -227,7 +227,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "dropout=0", { 300, 0 } },
     { "dropout=0.5 input_dropout=0.3 seed=7 edge_features=values norm=batch", { 300, WEIGHTED } },
     { "dropout=0 normalize_features=yes norm=none reuse_input=no model.type=bf16", { 211, SEVERAL } },
-    { "dropout=0.2 self_loops=yes recompute=yes residual=yes jumping=max class_weights=balanced label_smoothing=0.1",
+    { "dropout=0.2 self_loops=yes recompute=yes residual=yes jumping=max loss=softmax:balanced:0.1",
       { 300, WEIGHTED } },
     { "sparse_input=yes input_dropout=0.4 dropout=0.1 normalize_features=yes", { 300, SPARSE } },
     { "sparse_input=no input_dropout=0.4 dropout=0", { 300, SPARSE | WEIGHTED } },
@@ -238,7 +238,7 @@ const struct setup train_setups[TRAIN_SETUPS] = {
     { "hidden=10,40 dropout=0 norm=none reuse_input=no weight_decay=0.01 clip_norm=0.1", { 300, WEIGHTED } },
     { "dropout=0 norm=batch", { 6, 0 } },
     { "dropout=0 sparse_input=yes row_masks=no", { 6, SPARSE } },
-    { "label_rate=0.62 dropout=0.3 seed=3 class_weights=balanced", { 300, WEIGHTED } },
+    { "label_rate=0.62 dropout=0.3 seed=3 loss=softmax:balanced", { 300, WEIGHTED } },
     { "label_rate=0.4 hidden=40,10 input_dropout=0.2 recompute=yes norm=batch", { 211, SEVERAL } },
     { "label_rate=0.5 dropout=0 sparse_input=yes norm=none", { 300, SPARSE | SEVERAL } },
     { "dropout=0.2 edge_features=array attention_input=relu recompute=yes", { 300, REPEATS } },
@@ -268,7 +268,7 @@ const struct setup train_prepared[TRAIN_PREPARED] = {
     { "order=rcm self_loops=no dropout=0.3 edge_features=array " SGD, { 6, 0 } },
 };
 
-const char *train_shared = "";
+const char *train_shared = "", *train_rounds = "";
 
 void train_settings_init(struct settings *s, const char *model, const char *partition, const char *cover,
                          const char *more)
@@ -278,8 +278,8 @@ void train_settings_init(struct settings *s, const char *model, const char *part
 
     snprintf(s->text, sizeof s->text,
              "layers=3 hidden=16 heads=2 epochs=%d eval_every=4 threads=1 halo.timeout=60 "
-             "model=%s partition=%s halo.cover=%s %s %s",
-             EPOCHS, model, partition, cover, train_shared, more);
+             "model=%s partition=%s%s halo.cover=%s %s %s",
+             EPOCHS, model, partition, train_rounds, cover, train_shared, more);
     /* Adam turns gradients that are 0 except for rounding errors into full steps. The target vectors of gat have such
      * gradients if all scores of a row have one sign, and so have nearly dead units of gin. */
     if (strcmp(model, "gat") == 0 || strcmp(model, "gin") == 0)

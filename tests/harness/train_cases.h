@@ -52,6 +52,8 @@ extern const struct setup train_setups[TRAIN_SETUPS], train_prepared[TRAIN_PREPA
 
 /** Options of all cases that divide the work among ranks. */
 extern const char *train_shared;
+/** What follows the method of option partition in all cases, such as ":2". */
+extern const char *train_rounds;
 
 /* All options of a case. If an option is repeated, its last value counts. */
 struct settings {

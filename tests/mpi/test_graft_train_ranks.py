@@ -293,7 +293,7 @@ def test_few_bits():
 
 
 def test_batches():
-    many = launch(data, *TRAINED, "batch_size=4", "fanout=4", "hec.life=9", "--json", f"{base}/batches.json")
+    many = launch(data, *TRAINED, "batch_size=4", "fanout=4", "hec.rows=1000000:9", "--json", f"{base}/batches.json")
     if not ok(many.returncode == 0, f"{n_ranks} ranks train by minibatch", many.stdout, many.stderr):
         return
     report = json.loads(read(f"{base}/batches.json"))
@@ -361,7 +361,7 @@ def test_fetched():
 
 def test_caches_resumed():
     """Each rank saves its caches, and gets them back when the run is resumed."""
-    settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5", "aep.delay=2", "hec.codec=q8"]
+    settings = [*TRAINED, "layers=3", "batch_size=6", "fanout=4", "aep.rows=5:2", "hec.codec=q8"]
     whole, half = f"{base}/caches_whole.json", f"{base}/caches_half.json"
     folder = f"{base}/caches"
     results = [launch(data, *settings, "epochs=6", "--json", whole),
@@ -391,16 +391,16 @@ def test_caches_lost(settings, folder, losses):
 
     older = read(own, "rb")
     resume("other codec", "state item 'caches.", "hec.codec=f32")
-    resume("no caches", "", "aep.rows=0", "hec.miss=fetch")
+    resume("no caches", "", "aep.rows=0:2", "hec.miss=fetch")
     launch(data, *settings, "epochs=4", "--resume", folder, "--save", folder)
     with open(own, "wb") as file:
         file.write(older)
     resume("an older file", "with empty caches: rank 1: ")
     os.remove(own)
     resume("no file of a rank", f"with empty caches: rank 1: there is no file '{own}'")
-    launch(data, *settings, "epochs=3", "aep.rows=0", "hec.miss=fetch", "--save", f"{base}/none")
+    launch(data, *settings, "epochs=3", "aep.rows=0:2", "hec.miss=fetch", "--save", f"{base}/none")
     resume("a checkpoint without caches", "with empty caches: the checkpoint has none", source=f"{base}/none")
-    resume("nor has the run", "", "aep.rows=0", "hec.miss=fetch", source=f"{base}/none")
+    resume("nor has the run", "", "aep.rows=0:2", "hec.miss=fetch", source=f"{base}/none")
 
 
 def test_idle():

@@ -93,8 +93,8 @@ struct oracle_options {
     int              elu, drops_first; /* whether activation=elu, and whether norm_order=after_dropout is set */
     int              residual;
     const char      *jumping;   /* jumping knowledge: "cat" or "max"; NULL for none */
-    int              balanced;  /* whether class_weights=balanced, which needs softmax */
-    double           smoothing; /* option label_smoothing, which needs softmax */
+    int              balanced;  /* whether loss=softmax:balanced, which needs softmax */
+    double           smoothing; /* label smoothing of loss=softmax */
     int64_t          heads;     /* number of heads of gat, which divides the hidden widths */
     /* For gat: whether edge_features=values; then the graph has no repeated entries. */
     int              edge_features;

@@ -276,8 +276,6 @@ static int32_t set_texts(const graft_api *api, const struct oracle_options *opti
         { "jumping", what->jumping != NULL ? what->jumping : "none" },
         { "norm_order", what->drops_first ? "after_dropout" : "before_dropout" },
         { "aggregator", what->aggregator != NULL ? what->aggregator : "mean" },
-        { "class_weights", what->balanced ? "balanced" : "none" },
-        { "weight_decay_layers", what->optimizer.decay_first_only ? "first" : "all" },
         { "symmetrize", what->prepare ? "yes" : "no" },
         { "self_loops", what->prepare ? "yes" : "auto" },
         { "normalize_features", what->prepare ? "yes" : "no" },
@@ -298,15 +296,20 @@ static int32_t set_texts(const graft_api *api, const struct oracle_options *opti
         { "attention_input", what->inner_relu ? "relu" : "linear" },
         { "order", what->order != NULL ? what->order : "given" },
     };
-    char    loss[48], optimizer[48];
+    char    loss[48], optimizer[48], decay[48];
     int32_t rc;
 
     snprintf(loss, sizeof loss, "%s", what->loss != NULL ? what->loss : "auto");
     if (strcmp(loss, "huber") == 0) snprintf(loss, sizeof loss, "huber:%.17g", options->huber_delta);
+    if (what->balanced || options->smoothing > 0)
+        snprintf(loss, sizeof loss, "softmax:%s%.17g", what->balanced ? "balanced:" : "", options->smoothing);
+    snprintf(decay, sizeof decay, "%.17g%s", what->optimizer.weight_decay,
+             what->optimizer.decay_first_only ? ":first" : "");
     snprintf(optimizer, sizeof optimizer, "adam");
     if (!what->optimizer.adam) snprintf(optimizer, sizeof optimizer, "sgd:%.17g", what->optimizer.momentum);
     rc = api->set(api->context, "loss", loss, error);
     if (rc == GRAFT_OK) rc = api->set(api->context, "optimizer", optimizer, error);
+    if (rc == GRAFT_OK) rc = api->set(api->context, "weight_decay", decay, error);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0] && rc == GRAFT_OK; i++)
         rc = api->set(api->context, pairs[i][0], pairs[i][1], error);
     return rc;
@@ -325,12 +328,10 @@ static int32_t set_numbers(const graft_api *api, const struct oracle_options *op
         { "input_dropout", options->input_dropout },
         { "attention_dropout", options->attention_dropout },
         { "label_rate", options->label_rate },
-        { "label_smoothing", options->smoothing },
         { "propagation", options->propagation },
         { "teleport", options->teleport },
         { "lr", optimizer->lr },
         { "heads", (double)options->heads },
-        { "weight_decay", optimizer->weight_decay },
         { "clip_norm", optimizer->clip_norm },
     };
     int32_t rc = set_hidden(api, options, error);

@@ -39,8 +39,8 @@ struct training_case {
     int                     residual;
     const char             *jumping;   /* "cat", or "max", which needs hidden layers of the same width; NULL for no
                                         * jumping knowledge */
-    int                     balanced;  /* whether class_weights=balanced */
-    double                  smoothing; /* option label_smoothing */
+    int                     balanced;  /* whether loss=softmax:balanced */
+    double                  smoothing; /* label smoothing of loss=softmax */
     struct oracle_optimizer optimizer;
     const char             *kernel;   /* name of the kernel for sparse products; NULL for auto */
     const char             *order;    /* option for the order of the vertices; NULL for given */

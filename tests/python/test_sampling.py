@@ -80,7 +80,7 @@ def test_blocks_of_neighbours():
 def test_replacement_and_weights_of_edges():
     values = (np.arange(len(TARGETS)) % 3).astype(np.float32)  # entries of value 0 are never drawn
     graph = (*GRAPH[:2], values, GRAPH[3])
-    sampler = graft.Sampler(graph, None, {"sample.replace": True, "sample.weights": "edge"}, fanout=7, layers=1,
+    sampler = graft.Sampler(graph, None, {"sampler": "neighbour:replace", "sample.weights": "edge"}, fanout=7, layers=1,
                             batch_size=50)
     drawable = np.bincount(TARGETS, values > 0, N)
     drawn = np.zeros(len(TARGETS))

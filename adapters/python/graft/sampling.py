@@ -91,7 +91,7 @@ class Sampler:
 
     Options are those of the library, the same way as in Context: `batch_size`, `layers`, `fanout` (a list has the first
     layer first; -1: all neighbours), `sampler` ("neighbour", "ladies", "cluster:PARTS", "saint:WALK:COVERAGE"),
-    `drop_last`, `seed`, `threads`, and {"sample.replace": True, "sample.weights": "edge", "sample.ahead": 4}.
+    `drop_last`, `seed`, `threads`, and {"sampler": "neighbour:replace", "sample.weights": "edge", "sample.ahead": 4}.
     abi/graft_sample.h describes them. A sampler has its own context unless it is given
     one."""
 

@@ -355,7 +355,7 @@ static double mean_of(struct job *job, const char *more, const char **words)
 
         snprintf(settings, sizeof settings, "seed=%d %s", seed, more);
         *words = adapt_run(job, 4,
-                           "model=gcn layers=2 hidden=16 lr=0.01 weight_decay=5e-4 weight_decay_layers=first norm=none "
+                           "model=gcn layers=2 hidden=16 lr=0.01 weight_decay=5e-4:first norm=none "
                            "dropout=0.5 input_dropout=0.5 normalize_features=yes symmetrize=yes partition=hash",
                            settings);
         sum += job->at[0].accuracy / SEEDS;

@@ -56,7 +56,7 @@ struct job {
     const char *name, *settings;
     int32_t (*run)(const struct job *job, int32_t threads, char *result);
     int tiny;      /* whether its numbers are so small that flushing shows */
-    int pipelines; /* whether it uses option workers.sparse with several threads */
+    int pipelines; /* whether it uses option workers with several threads */
 };
 
 static int                   can_trap; /* whether the processor can trap exceptions, which not every ARM can */
@@ -126,7 +126,7 @@ static int32_t run_epochs(const struct job *job, int32_t threads, char *result)
 
     snprintf(text, sizeof text, "threads=%d", threads);
     host_set(api, text);
-    host_set(api, job->pipelines && threads > 1 ? "workers.sparse=1" : "workers.sparse=0");
+    host_set(api, job->pipelines && threads > 1 ? "workers=sparse:1" : "workers=no");
     rc = train->create(api->context, &set.dataset, &trainer, &error);
     for (int i = 0; i < 2 && rc == GRAFT_OK; i++) rc = train->epoch(trainer, &epoch, &error);
     if (rc == GRAFT_OK && !(epoch.loss > 0)) rc = GRAFT_ERR_STATE;

@@ -175,7 +175,7 @@ def test_batch_refusals():
             "expected at most", "the number of vertices")
     refused("label_rate", run(data, *MODEL, "--set", "batch_size=10", "label_rate=0.5"), 2,
             "from all training vertices")
-    refused("workers.sparse", run(data, *MODEL, "--set", "batch_size=10", "workers.sparse=1"), 2,
+    refused("workers", run(data, *MODEL, "--set", "batch_size=10", "workers=sparse:1"), 2,
             "each batch has another one")
 
 

@@ -490,7 +490,7 @@ static void test_heads(void)
     training_fini(&training);
 }
 
-/** With several classes per vertex the loss is sigmoid, which does not have these options. */
+/** With several classes per vertex there is no softmax loss, and so no class weights. */
 static void test_softmax_refused(void)
 {
     const struct training_case what = {
@@ -501,7 +501,7 @@ static void test_softmax_refused(void)
 
     training_init(&training, &what, 1);
     ok_or(training_open(&training, api, &what, &error) == GRAFT_ERR_OPTION &&
-              strstr(error.message, "'class_weights'") != NULL && strstr(error.message, "sigmoid") != NULL,
+              strstr(error.message, "'loss' is softmax") != NULL && strstr(error.message, "several classes") != NULL,
           error.message, "class weights for several classes at once are refused");
     training_fini(&training);
 }

@@ -116,7 +116,8 @@ int main(void)
     test_encoded("sage", 8);
     train_shared = "parallel=grid:4";
     train_test_all(models, 1, train_prepared, TRAIN_PREPARED, (const int32_t[]){ 4, 8, 4, 8, 8 });
-    train_shared = "parallel=grid partition.refine=2"; /* also of slices, whose vertices are not dealt out */
+    train_shared = "parallel=grid";
+    train_rounds = ":2"; /* also of slices, whose vertices are not dealt out */
     train_test_all(models, 1, train_setups, 4, grid);
     test_all_lone();
     return done();

@@ -23,9 +23,11 @@ static struct gr_partition_input input;
 static void left_choose(const char *program, const char *timeout, const char *behaviour)
 {
     graft_error error = GRAFT_INIT(graft_error);
+    char        partition[32];
 
+    snprintf(partition, sizeof partition, "metis:0:%s", timeout);
     if (context->api->set(context, "partition.program", program, &error) < 0 ||
-        context->api->set(context, "partition.timeout", timeout, &error) < 0)
+        context->api->set(context, "partition", partition, &error) < 0)
         abort();
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
 }

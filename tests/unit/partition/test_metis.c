@@ -64,9 +64,11 @@ static const char *change_since(const struct manners *was)
 static void metis_choose(const char *program, const char *timeout, const char *behaviour)
 {
     graft_error error = GRAFT_INIT(graft_error);
+    char        partition[32];
 
+    snprintf(partition, sizeof partition, "metis:0:%s", timeout);
     if (context->api->set(context, "partition.program", program, &error) < 0 ||
-        context->api->set(context, "partition.timeout", timeout, &error) < 0)
+        context->api->set(context, "partition", partition, &error) < 0)
         abort();
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
 }
@@ -132,9 +134,9 @@ static void test_bad(const struct graph *graph, const char *program)
         { "dies", { "signal 9" } },
         { "fails", { "exit code 4", "standard error is 'metis: out of luck'" } },
         { "answers and fails", { "exit code 3" } },
-        { "sleeps", { "not ended after 1 seconds", "partition.timeout" } },
-        { "asleep", { "not ended after 1 seconds", "partition.timeout" } },
-        { "closes", { "not ended after 1 seconds", "partition.timeout" } },
+        { "sleeps", { "not ended after 1 seconds", "option partition" } },
+        { "asleep", { "not ended after 1 seconds", "option partition" } },
+        { "closes", { "not ended after 1 seconds", "option partition" } },
     };
     const int64_t n = graph->rows.n_rows;
     int32_t      *owner = oracle_new(n, sizeof *owner);

@@ -164,12 +164,15 @@ static void test_one_rank(void)
 static void test_program(const struct graph *graph, const char *program, const char *behaviour, const char *patience,
                          int32_t status, const char *words)
 {
-    const char *const more[] = { "partition.program", program, "partition.timeout", patience, NULL };
+    const char *const more[] = { "partition.program", program, NULL };
     struct outcome    out;
     struct spread     s;
+    char              metis[32], any[32];
 
+    snprintf(metis, sizeof metis, "metis:0:%s", patience);
+    snprintf(any, sizeof any, "auto:0:%s", patience);
     use(partitioner, behaviour, more);
-    s = owner_choice_spread_of(graph, "metis");
+    s = owner_choice_spread_of(graph, metis);
     run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == status && strstr(out.message, words) != NULL && out.fault[0] == '\0' && out.seconds < 15 &&
                 (status == GRAFT_OK || out.rank == 0),
@@ -177,7 +180,7 @@ static void test_program(const struct graph *graph, const char *program, const c
             status == GRAFT_OK ? "waited for" : out.message))
         diag("%d %s; %s; %.1f s", out.rc, out.message, out.fault, out.seconds);
     if (status == GRAFT_OK) return;
-    s = owner_choice_spread_of(graph, "auto");
+    s = owner_choice_spread_of(graph, any);
     run_choice(&s, 3, 1, &out);
     if (!ok(out.rc == GRAFT_OK && out.fault[0] == '\0' && strstr(s.explained, ", metis not (") != NULL &&
                 chosen_of(s.explained) < GR_PARTITION_METIS,
@@ -195,7 +198,7 @@ static void test_programs(void)
     test_program(&graph, partitioner, "dies", "60", GRAFT_ERR_MODULE, "rank 0: the program 'partitioner' was ended");
     test_program(&graph, partitioner, "fails", "60", GRAFT_ERR_MODULE, "standard error is 'metis: out of luck'");
     test_program(&graph, partitioner, "range", "60", GRAFT_ERR_MODULE, "vertex 180 is in part 3");
-    test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (partition.timeout)");
+    test_program(&graph, partitioner, "asleep", "3", GRAFT_ERR_MODULE, "not ended after 3 seconds (option partition)");
     test_program(&graph, partitioner, "slow", "60", GRAFT_OK, "");
     graph_fini(&graph);
 }
@@ -371,9 +374,8 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
 /* With parallel=feature vertices are dealt out in turn, whatever the method, and no file is read or written. */
 static void test_one_part(const struct graph *graph)
 {
-    const char *const        feature[] = { "parallel", "feature",           "partition.file", path, "partition.refine",
-                                           "9",        "partition.program", "/none",          NULL };
-    static const char *const methods[] = { "metis", "hash", "auto" };
+    const char *const feature[] = { "parallel", "feature", "partition.file", path, "partition.program", "/none", NULL };
+    static const char *const methods[] = { "metis:9", "hash:9", "auto:9" };
     const char *const        file[] = { "partition.file", path, NULL };
     int64_t                  of_rank[4] = { 0 };
     static int32_t           dealt[LARGEST];
@@ -403,7 +405,6 @@ static void test_one_part(const struct graph *graph)
 static void test_refined(const struct graph *graph)
 {
     const char *const none[] = { "partition.file", path, NULL };
-    const char *const more[] = { "partition.file", path, "partition.refine", "9", NULL };
     static int32_t    once[LARGEST];
     struct spread     s;
     int64_t           cut;
@@ -412,16 +413,14 @@ static void test_refined(const struct graph *graph)
     s = owner_choice_spread_of(graph, "hash");
     owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash", "owners by hash");
     cut = graph_cut_entries(graph, s.found);
-    settings = more;
-    s = owner_choice_spread_of(graph, "hash");
+    s = owner_choice_spread_of(graph, "hash:9");
     owner_choice_expect(&s, 4, GRAFT_OK, "owners; refined in ", "those of a file are refined");
     memcpy(once, s.found, sizeof once);
     ok(graph_cut_entries(graph, once) * 2 < cut, "refined owners cut less than half as many entries");
     unlink(path);
-    s = owner_choice_spread_of(graph, "hash");
+    s = owner_choice_spread_of(graph, "hash:9");
     owner_choice_expect(&s, 4, GRAFT_OK, "partition: hash; refined in ", "and so are those by hash");
     ok(memcmp(once, s.found, sizeof once) == 0, "owners by hash are refined to the same owners as those of a file");
-    settings = none;
     s = owner_choice_spread_of(graph, "stream");
     owner_choice_expect(&s, 4, GRAFT_OK, "partition: from the file ", "they are written");
     ok(memcmp(once, s.found, sizeof once) == 0, "the written owners are the refined ones");

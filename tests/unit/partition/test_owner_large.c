@@ -26,9 +26,11 @@ static graft_context *context;
 static void metis_behave(const char *timeout, const char *behaviour)
 {
     graft_error error = GRAFT_INIT(graft_error);
+    char        partition[32];
 
+    snprintf(partition, sizeof partition, "metis:0:%s", timeout);
     if (gr_option_set(context, "partition.program", partitioner, &error) < 0 ||
-        gr_option_set(context, "partition.timeout", timeout, &error) < 0)
+        gr_option_set(context, "partition", partition, &error) < 0)
         abort();
     setenv("GRAFT_TEST_BEHAVIOUR", behaviour, 1);
 }

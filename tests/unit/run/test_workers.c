@@ -1,4 +1,4 @@
-/* Checks that option workers.sparse changes who computes what and when, but not one bit of losses, weights, moments and
+/* Checks that option workers changes who computes what and when, but not one bit of losses, weights, moments and
  * predictions, for every model, module, order and number of stages.
  *
  *     test_workers [few]
@@ -55,7 +55,7 @@ static void reset_workers(const graft_api *of)
     host_set_all(of, "layers=3 epochs=9 eval_every=1 threads=2 norm=layer dropout=0 row_masks=yes heads=2 jumping=none "
                      "reuse_input=yes input_dropout=0 order=given hidden=20,28 memory.limit=0 label_rate=0 "
                      "optimizer=adam recompute=no aggregator=mean residual=no dense.module=auto mxm.kernel=auto "
-                     "model.type=f32 check=args profile=no workers.stages=7");
+                     "model.type=f32 check=args profile=no workers=no");
 }
 
 enum { STEPS_MOST = 9 }; /* auto compares the first 7 steps */
@@ -95,8 +95,8 @@ static int same_results(const struct outcome *a, const struct outcome *b)
 /* `piped` says whether the options suit the pipeline. It must then have done tasks, and otherwise none. */
 static void check_bits(const struct sample_dataset *set, const char *settings, int piped)
 {
-    const char *const workers[] = { "workers.sparse=0", strstr(settings, "sparse=auto") != NULL ? "workers.sparse=auto"
-                                                                                                : "workers.sparse=1" };
+    const char       *own = strstr(settings, "workers="); /* the last setting, if there is one */
+    const char *const workers[] = { "workers=no", own != NULL ? own : "workers=sparse:1:7" };
     struct outcome   *o = calloc(2, sizeof *o);
     int32_t           rc = GRAFT_OK;
 
@@ -104,7 +104,7 @@ static void check_bits(const struct sample_dataset *set, const char *settings, i
         reset_workers(apis[i]);
         host_set_all(apis[i], settings);
         host_set(apis[i], workers[i]);
-        o[i].steps = strcmp(workers[1], "workers.sparse=auto") == 0 ? STEPS_MOST : 2;
+        o[i].steps = strstr(workers[1], "auto") != NULL ? STEPS_MOST : 2;
         rc = run_with(&o[i], apis[i], set);
     }
     if (!ok(rc == GRAFT_OK, "%s: the trainers with and without the pipeline train", settings)) {
@@ -134,7 +134,7 @@ static void check_refusal(const char *settings, const char *words)
     rc = train->create(apis[0]->context, &sets[0].dataset, &trainer, &error);
     ok(rc == GRAFT_ERR_OPTION && strstr(error.message, words) != NULL, "%s: %s", settings, words);
     train->destroy(trainer);
-    host_set(apis[0], "workers.sparse=0");
+    host_set(apis[0], "workers=no");
 }
 
 static double first_loss(const struct sample_dataset *set, const char *settings)
@@ -154,7 +154,7 @@ static double first_loss(const struct sample_dataset *set, const char *settings)
  * it. */
 static void check_no_memory(const struct sample_dataset *set)
 {
-    const double loss = first_loss(set, "model=sage reuse_input=no workers.sparse=1");
+    const double loss = first_loss(set, "model=sage reuse_input=no workers=sparse:1");
     int64_t      k = 0, failed = 0, wrong = loss == 0, is_reached = 1;
 
     for (; is_reached && k < 1000; k++) {
@@ -181,7 +181,7 @@ static void check_no_memory(const struct sample_dataset *set)
  * one: what a cancelled step recorded and did not compute must not be reused. */
 static void check_cancelled_step(const struct sample_dataset *set)
 {
-    const double loss = first_loss(set, "model=sage hidden=8,8 workers.sparse=1");
+    const double loss = first_loss(set, "model=sage hidden=8,8 workers=sparse:1");
     int64_t      k = 0, cancelled = 0, wrong = loss == 0, is_reached = 1;
 
     for (; is_reached && k < 1000; k++) {
@@ -207,19 +207,19 @@ static void check_cancelled_step(const struct sample_dataset *set)
 static const char *const piped[] = {
     "model=sage",
     "model=sage norm=none hidden=36,20 dropout=0.4",
-    "model=sage reuse_input=no input_dropout=0.2 workers.stages=0",
-    "model=sage reuse_input=no residual=yes hidden=20,20 workers.stages=32",
-    "model=sage aggregator=sum activation=elu workers.stages=1",
+    "model=sage reuse_input=no input_dropout=0.2 workers=sparse:1",
+    "model=sage reuse_input=no residual=yes hidden=20,20 workers=sparse:1:32",
+    "model=sage aggregator=sum activation=elu workers=sparse:1:1",
     "model=gcn",
     "model=gcn hidden=36,20 reuse_input=no order=rcm",
     "model=gcn row_masks=no dropout=0.4 norm_order=after_dropout reuse_input=no",
-    "model=gcn order=degree threads=3 workers.sparse=auto",
-    "model=sage hidden=36,20 dropout=0.4 reuse_input=no threads=3 workers.sparse=auto",
-    "model=gin threads=3 order=rcm workers.sparse=auto",
+    "model=gcn order=degree threads=3 workers=auto:7",
+    "model=sage hidden=36,20 dropout=0.4 reuse_input=no threads=3 workers=auto:7",
+    "model=gin threads=3 order=rcm workers=auto:7",
     "model=gin",
     "model=gin hidden=36,20 dropout=0.4 reuse_input=no order=rcm",
     "model=sgc propagation=3 order=community",
-    "model=appnp propagation=3 workers.stages=16",
+    "model=appnp propagation=3 workers=sparse:1:16",
     "model=sage dense.module=reference mxm.kernel=reference",
     "model=gin dense.module=reference reuse_input=no",
     "model=gcn profile=yes",
@@ -235,7 +235,7 @@ static const char *const plain[] = {
     "model=gcn check=full",
     "model=sage label_rate=0.5",
     "model=gcn model.type=bf16",
-    "model=gcn threads=1 workers.sparse=auto",
+    "model=gcn threads=1 workers=auto:7",
 };
 
 /* Whether the build has a module. */
@@ -267,7 +267,7 @@ static void test_all_settings(void)
 static void test_few(void)
 {
     static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4",
-                                       "model=gin reuse_input=no workers.sparse=auto", "model=appnp propagation=2" };
+                                       "model=gin reuse_input=no workers=auto:7", "model=appnp propagation=2" };
 
     for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) check_bits(&sets[0], few[i], 1);
 }
@@ -291,9 +291,9 @@ int main(int n, char **arguments)
     train = graft_interface(apis[0], GRAFT_TRAIN_ID, sizeof *train);
     if (!ok(train != NULL, "it has " GRAFT_TRAIN_ID)) return done();
     for (int i = 0; i < 2; i++) sample_dataset_init(&sets[i], &sample, n > 1 ? N_FEW : N, FEATURES, CLASSES, 0, i);
-    check_refusal("model=sage threads=2 workers.sparse=5", "is 5, and threads are 2");
-    check_refusal("model=sage threads=2 workers.sparse=2", "expected fewer, or threads=3 or more");
-    check_refusal("model=gcn threads=1 workers.sparse=1", "expected fewer, or threads=2 or more");
+    check_refusal("model=sage threads=2 workers=sparse:5", "is sparse:5, and threads are 2");
+    check_refusal("model=sage threads=2 workers=sparse:2", "expected fewer, or threads=3 or more");
+    check_refusal("model=gcn threads=1 workers=sparse:1", "expected fewer, or threads=2 or more");
     if (n > 1) test_few();
     else test_all_settings();
     if (n == 1) check_no_memory(&sets[0]);

@@ -1,4 +1,4 @@
-/* Checks option workers.sparse with a kernel and a dense module in files, each of which serves one thread at a time and
+/* Checks option workers with a kernel and a dense module in files, each of which serves one thread at a time and
  * is slower than the processor. The two must work at the same time, and losses must be bitwise identical to those in
  * the plain order.
  *
@@ -79,8 +79,8 @@ static void compare_orders(const graft_api *api, const graft_dataset *set)
 {
     static struct outcome plain, piped;
 
-    if (!ok(train_in_order(api, set, "workers.sparse=0", &plain) == GRAFT_OK &&
-                train_in_order(api, set, "workers.sparse=1", &piped) == GRAFT_OK,
+    if (!ok(train_in_order(api, set, "workers=no", &plain) == GRAFT_OK &&
+                train_in_order(api, set, "workers=sparse:1:8", &piped) == GRAFT_OK,
             "models train with both dense modules")) {
         diag("%s", error.message);
         return;
@@ -119,7 +119,7 @@ int main(int n, char **modules)
         return done();
     }
     host_set_all(api, "model=sage layers=3 hidden=16 threads=2 dropout=0 norm=layer reuse_input=no order=given "
-                      "row_masks=no eval_every=0 mxm.kernel=slow dense.module=slow workers.stages=8");
+                      "row_masks=no eval_every=0 mxm.kernel=slow dense.module=slow");
     compare_orders(api, &set);
     api->close(api->context);
     return done();

@@ -1,4 +1,4 @@
-/* Checks that option workers.sparse over ranks does not change one bit of losses, weights, moments and predictions: for
+/* Checks that option workers over ranks does not change one bit of losses, weights, moments and predictions: for
  * models, row masks, codecs, stale rows, and ranks that share columns. If an allocation of one rank fails in a step,
  * all ranks fail, or the step has the same results.
  *
@@ -84,8 +84,8 @@ static int same_outcome(const struct outcome *a, const struct outcome *b)
 static int32_t compare_body(struct host *host)
 {
     struct job       *job = host->all->arg;
-    const int         is_auto = strstr(job->settings, "sparse=auto") != NULL;
-    const char *const workers[] = { "workers.sparse=0", is_auto ? "workers.sparse=auto" : "workers.sparse=1" };
+    const char       *own = strstr(job->settings, "workers="); /* the last setting, if there is one */
+    const char *const workers[] = { "workers=no", own != NULL ? own : "workers=sparse:1:7" };
     struct outcome   *o = calloc(2, sizeof *o);
     graft_graph      *graph = NULL;
     struct host_slice s;
@@ -110,7 +110,7 @@ static int32_t compare_body(struct host *host)
 
 /* Options of all cases, which come before those of a case. */
 static const char usual[] = "layers=3 epochs=9 eval_every=1 threads=2 norm=layer dropout=0 hidden=20,28 seed=5 "
-                            "order=given partition=hash halo.timeout=60 workers.stages=7 log.level=error ";
+                            "order=given partition=hash halo.timeout=60 log.level=error ";
 
 /* Options as hosts take them, one after the other, the last one NULL. */
 struct settings {
@@ -124,7 +124,7 @@ static void settings_init(struct settings *s, const char *of_case)
 
     snprintf(s->text, sizeof s->text, "%s%s", usual, of_case);
     for (char *word = strtok(s->text, " "); word != NULL && count + 1 < HOST_SETTINGS; word = strtok(NULL, " "))
-        if (strcmp(word, "workers.sparse=auto") != 0) s->at[count++] = word;
+        if (strncmp(word, "workers=", strlen("workers=")) != 0) s->at[count++] = word;
     s->at[count] = NULL;
 }
 
@@ -137,7 +137,7 @@ static void check_ranks(const struct sample_dataset *set, int32_t n_ranks, const
     job->set = *set;
     job->way = n_ranks > 2 ? SLICES_ODD : SLICES_EVEN;
     job->settings = of_case;
-    job->steps = strstr(of_case, "sparse=auto") != NULL ? STEPS_MOST : 3;
+    job->steps = strstr(of_case, "workers=auto") != NULL ? STEPS_MOST : 3;
     settings_init(&settings, of_case);
     clean = hosts_run(&hosts, n_ranks, settings.at, compare_body, job);
     if (!ok(clean && hosts_fault(&hosts) == NULL, "%d ranks, %s: the trainers with and without the pipeline train",
@@ -158,9 +158,9 @@ static void check_ranks(const struct sample_dataset *set, int32_t n_ranks, const
 static const char *const piped[] = {
     "model=sage",
     "model=sage norm=none hidden=36,20 dropout=0.4 halo.cover=post",
-    "model=sage reuse_input=no input_dropout=0.2 workers.stages=0 halo.cover=pre",
-    "model=sage reuse_input=no residual=yes hidden=20,20 workers.stages=32 partition=stream",
-    "model=sage aggregator=sum activation=elu workers.stages=1 norm=none",
+    "model=sage reuse_input=no input_dropout=0.2 halo.cover=pre workers=sparse:1",
+    "model=sage reuse_input=no residual=yes hidden=20,20 partition=stream workers=sparse:1:32",
+    "model=sage aggregator=sum activation=elu norm=none workers=sparse:1:1",
     "model=sage row_masks=no halo.codec=q8",
     "model=sage halo.codec=q1 reuse_input=no dropout=0.2",
     "model=sage halo.codec=adaptive reuse_input=no halo.budget=balance:0.5:1",
@@ -168,11 +168,11 @@ static const char *const piped[] = {
     "model=gcn halo.staleness=1:0:0.5 halo.codec=q2 reuse_input=no row_masks=no",
     "model=gcn",
     "model=gcn hidden=36,20 reuse_input=no order=rcm halo.codec=bf16",
-    "model=gcn threads=3 workers.sparse=auto",
+    "model=gcn threads=3 workers=auto:7",
     "model=gin",
     "model=gin hidden=36,20 dropout=0.4 reuse_input=no order=rcm halo.codec=q4",
     "model=sgc propagation=3 order=community",
-    "model=appnp propagation=3 workers.stages=16",
+    "model=appnp propagation=3 workers=sparse:1:16",
     "model=sage dense.module=reference mxm.kernel=reference",
     "model=gcn profile=yes",
     "model=sage parallel=feature",
@@ -186,10 +186,10 @@ static const char *const piped[] = {
 
 static const char *const plain[] = { "model=sage aggregator=max",      "model=sage aggregator=min",
                                      "model=gat heads=2 hidden=20,20", "model=sage norm=batch",
-                                     "model=gcn recompute=yes",        "model=gcn threads=1 workers.sparse=auto" };
+                                     "model=gcn recompute=yes",        "model=gcn threads=1 workers=auto:7" };
 
 static const char *const few[] = { "model=sage reuse_input=no residual=yes hidden=20,20 dropout=0.4 halo.codec=q8",
-                                   "model=gin reuse_input=no workers.sparse=auto halo.codec=q4",
+                                   "model=gin reuse_input=no halo.codec=q4 workers=auto:7",
                                    "model=gcn reuse_input=no halo.staleness=1" };
 
 /* One case in a process that mpiexec has started. Each rank reports its own results. */
@@ -310,7 +310,7 @@ int main(int n, char **arguments)
     sample_dataset_init(&small, &sample, 2000, FEATURES, CLASSES, 0, 0);
     if (n > 1) test_few_ranks(&set);
     else test_all_ranks(&set);
-    if (n == 1) check_rank_without_memory(&small, "model=sage reuse_input=no workers.sparse=1 halo.codec=q8");
+    if (n == 1) check_rank_without_memory(&small, "model=sage reuse_input=no workers=sparse:1 halo.codec=q8");
     sample_dataset_fini(&set);
     sample_dataset_fini(&small);
     return done();

@@ -212,7 +212,7 @@ static void test_definition(void)
         set_option("batch_size", which % 2 ? "40" : "100");
         set_option("fanout", fanouts[which / 2 % 3]);
         set_option("sample.weights", weights[which / 6 % 3]);
-        set_option("sample.replace", which / 18 ? "yes" : "no");
+        set_option("sampler", which / 18 ? "neighbour:replace" : "neighbour");
         make_long_rows(&s, which % 2 ? 100000 : 1500, which % 2 ? 30 : 200, which % 3 ? GRAFT_I32 : GRAFT_I64);
         make_sampler(&s, many);
         while (fault == NULL && samples->next(s.sampler, &batch, &error) == GRAFT_OK) {
@@ -225,7 +225,7 @@ static void test_definition(void)
         setting_fini(&s);
     }
     set_option("sample.weights", "uniform");
-    set_option("sample.replace", "no");
+    set_option("sampler", "neighbour");
 }
 
 /* Threads of the host that make batches ahead until they are stopped. */
@@ -448,7 +448,7 @@ static void test_distributions(void)
     deviation = chi_squared(pair, p, 100, 2e5, 0);
     ok(fabs(deviation) < 4.5, "draws of 2 of 10 vertices have all pairs with the same probability (%.2f)", deviation);
 
-    set_option("sample.replace", "yes");
+    set_option("sampler", "neighbour:replace");
     memset(count, 0, sizeof count);
     draw_star(200, NULL, 50, 20000, count, NULL);
     deviation = chi_squared(count, even, 200, 1e6, 0);
@@ -462,7 +462,7 @@ static void test_distributions(void)
        "draws with replacement by edge weights are in proportion to the weights (%.2f)", deviation);
 
     /* Without replacement the pair (i, j) has probability w_i/W w_j/(W-w_i) + w_j/W w_i/(W-w_j). */
-    set_option("sample.replace", "no");
+    set_option("sampler", "neighbour");
     memset(count, 0, sizeof count);
     memset(pair, 0, sizeof pair);
     memset(p, 0, sizeof p);

@@ -368,10 +368,9 @@ int main(void)
     for (int k = 0; k < 3; k++) {
         const int how = k == 1 ? CUT_SHARED | CUT_RANDOM : CUT_RANDOM;
 
-        network_test(&scene, &mesh, ranks[k], how, "pairs", TINY "stream.lag=3 stream.interval=2 stream.holdout=6",
-                     count_stream_pairs);
+        network_test(&scene, &mesh, ranks[k], how, "pairs", TINY "stream.lag=3:2 stream.holdout=6", count_stream_pairs);
         network_test(&scene, &mesh, ranks[k], how, "targets", TINY, mix_targets);
-        network_test(&scene, &mesh, ranks[k], how, "times", TINY "stream.lag=3 stream.interval=2", refuse_due);
+        network_test(&scene, &mesh, ranks[k], how, "times", TINY "stream.lag=3:2", refuse_due);
         network_test(&scene, &mesh, ranks[k], how, "budgets", TINY "stream.batch=2", keep_budgets);
         network_test(&scene, &mesh, ranks[k], how, "states", TINY, refuse_states);
         network_test(&scene, &mesh, ranks[k], how, "patience", TINY "stream.holdout=3 patience=2", advise_to_stop);

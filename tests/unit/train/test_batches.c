@@ -37,9 +37,9 @@ static void reset_options(void)
 {
     host_set_all(api, "model=sage aggregator=mean layers=3 hidden=16 heads=2 propagation=3 dropout=0 input_dropout=0 "
                       "norm=layer jumping=none residual=no epochs=4 eval_every=2 threads=2 order=given symmetrize=no "
-                      "edge_features=none batch_size=0 fanout=-1 sample.replace=no drop_last=no lr=0.01 loss=auto "
-                      "class_weights=none sparse_input=auto recompute=no model.type=f32 optimizer=adam label_rate=0 "
-                      "workers.sparse=0 on_nonfinite=stop sample.ahead=0 sample.weights=uniform normalize_features=no "
+                      "edge_features=none batch_size=0 fanout=-1 sampler=neighbour drop_last=no lr=0.01 loss=auto "
+                      "sparse_input=auto recompute=no model.type=f32 optimizer=adam label_rate=0 "
+                      "workers=no on_nonfinite=stop sample.ahead=0 sample.weights=uniform normalize_features=no "
                       "attention_dropout=0");
     host_set_all(api, "reuse_input=yes row_masks=yes");
     host_set_all(api, "history=no partition.program=auto");
@@ -160,7 +160,7 @@ static void test_one_batch_of_all(void)
     test_one_batch(&dense, "dense", "aggregator=max dropout=0.3");
     test_one_batch(&dense, "dense", "aggregator=min dropout=0.3");
     test_one_batch(&dense, "dense", "aggregator=min sampler=cluster:1 recompute=yes");
-    test_one_batch(&dense, "dense", "class_weights=balanced jumping=cat recompute=yes");
+    test_one_batch(&dense, "dense", "loss=softmax:balanced jumping=cat recompute=yes");
     test_one_batch(&dense, "dense", "model=gat edge_features=array attention_dropout=0.2 dropout=0.2");
     test_one_batch(&dense, "dense", "model=gat attention_input=relu edge_features=array recompute=yes");
     test_one_batch(&dense, "dense", "model=gcn jumping=max normalize_features=yes model.type=bf16");
@@ -523,9 +523,9 @@ static void test_batch_refusals(void)
                   { "batch_size=10 fanout=1,2", "2 numbers, but 3 layers" },
                   { "model=appnp batch_size=10 fanout=1,2", "2 numbers, but 3 layers" },
                   { "batch_size=10 label_rate=0.5", "'label_rate'" },
-                  { "batch_size=10 workers.sparse=1", "'workers.sparse'" },
+                  { "batch_size=10 workers=sparse:1", "'workers'" },
                   { "batch_size=10 on_nonfinite=restore", "'on_nonfinite=restore'" },
-                  { "model=gat batch_size=10 fanout=3 sample.replace=yes", "attention" },
+                  { "model=gat batch_size=10 fanout=3 sampler=neighbour:replace", "attention" },
                   { "batch_size=10 sample.weights=edge", "the graph has no values" } };
     struct sample_dataset set;
     graft_csr             plain;

@@ -52,7 +52,7 @@ static const char *run_both(struct job *job, int32_t n_ranks, const char *model,
     train_settings_init(&one, model, partition, "hybrid", both);
     replace_rate(&one, rate);
     train_one_process(job, one.at);
-    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 hec.life=2 aep.rows=2000 aep.codec=f32 %s", both,
+    snprintf(more, sizeof more, "%s batch_size=%d fanout=-1 hec.rows=1000000:2 aep.rows=2000 aep.codec=f32 %s", both,
              (VERTICES + n_ranks - 1) / n_ranks, batches);
     train_settings_init(&many, model, partition, "hybrid", more);
     replace_rate(&many, rate);
@@ -145,8 +145,9 @@ static void test_equal_draws(void)
  * process. */
 static void test_draws_of_one_process(void)
 {
-    static const char *const draws[] = { "fanout=4", "fanout=4 sample.replace=yes", "fanout=3 sample.weights=degree",
-                                         "fanout=50 sample.weights=degree sample.replace=yes", "fanout=2,-1,5" };
+    static const char *const draws[] = { "fanout=4", "fanout=4 sampler=neighbour:replace",
+                                         "fanout=3 sample.weights=degree",
+                                         "fanout=50 sample.weights=degree sampler=neighbour:replace", "fanout=2,-1,5" };
 
     for (int i = 0; i < 5; i++) {
         char one[100], ranks[100];
@@ -196,16 +197,19 @@ static void test_caches(void)
     test_constant_weights("sage", 3, &plain, "aggregator=sum recompute=yes", "", 2, 1e-5);
     test_constant_weights("sage", 3, &plain, "aggregator=max", "", 2, 1e-5);
     test_constant_weights("sage", 3, &plain, "aggregator=min", "", 2, 1e-5);
-    test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.delay=3 hec.life=3", 2, 1e-5);
-    test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.delay=2 hec.life=2", 2, 1e-5);
+    test_constant_weights("sage", 3, &weighted, "aggregator=sum hidden=6,30", "aep.rows=2000:3 hec.rows=1000000:3", 2,
+                          1e-5);
+    test_constant_weights("gat", 3, &plain, "attention_dropout=0 recompute=yes", "aep.rows=2000:2 hec.rows=1000000:2",
+                          2, 1e-5);
     test_constant_weights("gat", 3, &plain, "attention_input=relu recompute=yes", "", 2, 1e-5);
     test_constant_weights("sgc", 3, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("appnp", 4, &plain, "propagation=3", "", 2, 1e-5);
     test_constant_weights("gcn", 4, &plain, "model.type=bf16", "", 2, 2e-3);
     test_constant_weights("sage", 3, &plain, "", "hec.codec=bf16", 2, 5e-4);
     test_constant_weights("sage", 3, &plain, "", "hec.codec=q8 aep.codec=q8", 2, 1e-3);
-    test_constant_weights("sage", 3, &plain, "", "hec.miss=last hec.life=1 aep.delay=2", 2, 1e-5);
-    test_constant_weights("sage", 3, &plain, "", "hec.life=6", 4, 1e-5); /* rows are sent again after 3 batches */
+    test_constant_weights("sage", 3, &plain, "", "hec.miss=last hec.rows=1000000:1 aep.rows=2000:2", 2, 1e-5);
+    test_constant_weights("sage", 3, &plain, "", "hec.rows=1000000:6", 4,
+                          1e-5); /* rows are sent again after 3 batches */
 }
 
 /* Rows that are too old, or were never sent, must not be used. */
@@ -238,12 +242,12 @@ static void test_fetched_losses(const char *model, int32_t n_ranks, const struct
 /* Losses of small batches with few neighbours, whose estimates are unbiased, must be near those of all neighbours. */
 static void test_few_neighbours(const char *model, const char *more)
 {
-    char        batches[100];
+    char        batches[140];
     struct job *job = make_job(&plain);
     const char *fault;
     double      mean = 0, whole = 0;
 
-    snprintf(batches, sizeof batches, "fanout=3 batch_size=20 hec.life=9 %s", more);
+    snprintf(batches, sizeof batches, "fanout=3 batch_size=20 hec.rows=1000000:9 %s", more);
     fault = run_both(job, 3, model, "hash", "dropout=0 optimizer=sgd lr=1", batches, constant);
 
     for (int e = 2; e < EPOCHS; e++) mean += job->at[0].loss[e];
@@ -308,10 +312,10 @@ static void test_default_rows(void)
     free_job(job);
 }
 
-/* Rows that are sent in an epoch are used aep.delay batches later, and at once in the next epoch. */
+/* Rows that are sent in an epoch are used after the delay of option aep.rows, and at once in the next epoch. */
 static void test_delay(void)
 {
-    static const char *const more[] = { "aep.rows=0", "aep.delay=64", "aep.delay=1", "aep.delay=3" };
+    static const char *const more[] = { "aep.rows=0", "aep.rows=-1:64", "aep.rows=-1:1", "aep.rows=-1:3" };
     static double            loss[4][EPOCHS];
     struct job              *job = make_job(&plain);
     const char              *fault = NULL;
@@ -319,7 +323,7 @@ static void test_delay(void)
     for (int i = 0; i < 4 && fault == NULL; i++) {
         char text[200];
 
-        snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 hec.life=64 %s", more[i]);
+        snprintf(text, sizeof text, "fanout=-1 lr=0.02 batch_size=15 hec.rows=1000000:64 %s", more[i]);
         fault = batch_losses(job, 3, "sage", text, loss[i]);
     }
     ok_or(fault == NULL && loss[0][0] == loss[1][0] && loss[0][1] != loss[1][1] && loss[2][0] != loss[1][0] &&
@@ -331,7 +335,7 @@ static void test_delay(void)
 /* Kept rows are a few batches old, and losses must be near those with rows that are fetched in each batch. */
 static void test_kept_rows(void)
 {
-    static const char *const more[] = { "", "hec.life=9", "hec.miss=fetch_keep hec.life=3" };
+    static const char *const more[] = { "", "hec.rows=1000000:9", "hec.miss=fetch_keep hec.rows=1000000:3" };
     static double            loss[3][EPOCHS];
     struct job              *job = make_job(&plain);
     const char              *fault = NULL;
@@ -404,7 +408,7 @@ static void test_batches_refusals(void)
     test_batches_refused("batch_size=81", GRAFT_ERR_OPTION,
                          "81 on each of 3 ranks, but the number of training vertices is 240");
     test_batches_refused("fanout=1,2", GRAFT_ERR_OPTION, "2 numbers, but 3 layers");
-    test_batches_refused("hec.life=1 aep.delay=2", GRAFT_ERR_OPTION, "hec.life");
+    test_batches_refused("hec.rows=1000000:1 aep.rows=-1:2", GRAFT_ERR_OPTION, "keeps a row for 1 batches");
     test_batches_refused("hec.rows=5", GRAFT_ERR_OPTION, "can arrive here with one batch");
     test_batches_refused("label_rate=0.5", GRAFT_ERR_OPTION, "cannot be set together: a step draws");
 }
@@ -432,22 +436,21 @@ int main(void)
     test_few_neighbours("sage", fetched);
     test_few_neighbours("gat", "");
     test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch aep.rows=0");
-    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch_keep aep.rows=0 hec.life=9");
-    test_fetched_losses("gcn", 3, &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.life=9 hec.rows=30");
-    test_fetched_losses("gat", 3, &plain,
-                        "batch_size=15 hec.miss=fetch_keep aep.rows=9 hec.life=5 aep.delay=3 hec.rows=50");
+    test_fetched_losses("sage", 3, &plain, "batch_size=27 hec.miss=fetch_keep aep.rows=0 hec.rows=1000000:9");
+    test_fetched_losses("gcn", 3, &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.rows=30:9");
+    test_fetched_losses("gat", 3, &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=9:3 hec.rows=50:5");
     test_fetched_losses("gat", 5, &weighted, "batch_size=17 hec.miss=fetch aep.rows=5");
-    test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500 hec.rows=500 aep.delay=2");
+    test_fetched_losses("gin", 4, &plain, "batch_size=21 hec.miss=fetch aep.rows=500:2 hec.rows=500:2");
     test_without_rows("aep.rows=0");
     test_default_rows();
     test_delay();
     test_kept_rows();
     test_batches_threads("sage", &plain, "batch_size=15 hec.rows=40 aep.rows=10 aep.codec=q4");
-    test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20 aep.delay=3 hec.codec=q4");
+    test_batches_threads("gat", &weighted, "batch_size=15 hec.rows=60 aep.rows=20:3 hec.codec=q4");
     test_batches_threads("gcn", &(struct shape){ VERTICES, FEW }, "batch_size=1 hec.miss=drop_rescaled");
     test_batches_threads("gcn", &plain, "batch_size=15 hec.miss=fetch aep.rows=3");
     test_batches_threads("gat", &(struct shape){ VERTICES, FEW }, "batch_size=2 hec.miss=fetch");
-    test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.life=3");
+    test_batches_threads("sage", &plain, "batch_size=15 hec.miss=fetch_keep aep.rows=0 hec.rows=1000000:3");
     test_batches_threads("mlp", &plain, "batch_size=20 hec.miss=fetch");
     test_batches_threads("mlp", &plain, "batch_size=20");
     test_large_batches("given", 1);

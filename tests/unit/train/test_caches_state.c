@@ -40,7 +40,7 @@ static void test_resumed_caches(const char *settings, int32_t n_ranks)
     char        all[300];
     const char *fault;
 
-    snprintf(all, sizeof all, "batch_size=4 fanout=5 dropout=0.2 hec.life=9 %s", settings);
+    snprintf(all, sizeof all, "batch_size=4 fanout=5 dropout=0.2 hec.rows=1000000:9 %s", settings);
     train_runs_add(job, (struct run){ .settings = all });
     train_runs_add(job, (struct run){ .settings = all, .evaluates = 1 });
     train_runs_add(job, (struct run){ .settings = all, .from = 1 }); /* 0 would mean no run */
@@ -66,8 +66,8 @@ static void test_other_caches(const char *settings, const char *part)
     char        all[300];
     const char *fault;
 
-    snprintf(all, sizeof all, "batch_size=4 fanout=5 aep.rows=3 hec.life=9 hec.rows=20 hec.codec=f32 %s", settings);
-    train_runs_add(job, (struct run){ .settings = "batch_size=4 fanout=5 aep.rows=3 hec.life=9 hec.rows=20" });
+    snprintf(all, sizeof all, "batch_size=4 fanout=5 aep.rows=3 hec.rows=20:9 hec.codec=f32 %s", settings);
+    train_runs_add(job, (struct run){ .settings = "batch_size=4 fanout=5 aep.rows=3 hec.rows=20:9" });
     train_runs_add(job, job->run[0]);
     train_runs_add(job, (struct run){ .settings = all, .from = 1 });
     fault = train_runs_play(job, 2, "hash", "hybrid");
@@ -179,9 +179,9 @@ static int32_t broken_caches_body(struct host *host)
 
 static void test_broken_caches(const char *codec)
 {
-    static const char *const    settings[] = { "layers=3",    "hidden=3,6",     "batch_size=4", "fanout=5",
-                                               "epochs=9",    "eval_every=0",   "hec.life=9",   "threads=1",
-                                               "dropout=0.2", "partition=hash", "aep.rows=5",   "log.level=error" };
+    static const char *const    settings[] = { "layers=3",    "hidden=3,6",     "batch_size=4",     "fanout=5",
+                                               "epochs=9",    "eval_every=0",   "hec.rows=99999:9", "threads=1",
+                                               "dropout=0.2", "partition=hash", "aep.rows=5",       "log.level=error" };
     static struct hosts         hosts;
     static struct broken_caches b;
     struct sample               sample = { 53 };
@@ -206,12 +206,12 @@ int main(void)
 {
     test_resumed_caches("aep.rows=3 aep.codec=f32", 2);
     test_resumed_caches("aep.rows=9 aep.codec=q8 hec.codec=bf16 hec.miss=drop_rescaled hidden=8", 3);
-    test_resumed_caches("aep.rows=4 aep.codec=q4 hec.codec=q8 aep.delay=3 hec.miss=last hec.life=4", 4);
+    test_resumed_caches("aep.rows=4:3 aep.codec=q4 hec.codec=q8 hec.miss=last hec.rows=1000000:4", 4);
     test_resumed_caches("aep.rows=2 hec.miss=fetch_keep hec.codec=q4 hidden=9", 3);
-    test_resumed_caches("aep.rows=0 hec.miss=fetch_keep hec.rows=12", 2);
-    test_resumed_caches("aep.rows=5 aep.delay=2 hec.rows=20 model=gat order=rcm", 3);
-    test_resumed_caches("aep.rows=5 aep.delay=4 aggregator=max aep.codec=bf16", 2);
-    test_other_caches("hec.rows=19", "expected I64 [");
+    test_resumed_caches("aep.rows=0 hec.miss=fetch_keep hec.rows=12:9", 2);
+    test_resumed_caches("aep.rows=5:2 hec.rows=20:9 model=gat order=rcm", 3);
+    test_resumed_caches("aep.rows=5:4 aggregator=max aep.codec=bf16", 2);
+    test_other_caches("hec.rows=19:9", "expected I64 [");
     test_other_caches("hec.codec=bf16", "hec.codec");
     test_other_caches("order=degree", "'order'");
     test_broken_caches("hec.codec=f32");

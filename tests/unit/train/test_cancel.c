@@ -283,7 +283,7 @@ static void test_cancelled_partition(const graft_dataset *data, const char *prog
 {
     static struct hosts hosts;
     char                setting[512];
-    const char *const   settings[] = { "partition=metis", "partition.timeout=60", setting, NULL };
+    const char *const   settings[] = { "partition=metis:0:60", setting, NULL };
     struct cancel_job   job = { .data = data, .who = who };
     int                 right = 1;
 

@@ -143,7 +143,7 @@ static const struct sample samples[] = {
     { "sparse features with such pointers", "sparse_input=yes", 0, 0, 0, 1, 1 },
     { "labels as input", "label_rate=0.5", 0, 0, 1, 0, 0 },
     { "labels as input, features aggregated anew", "label_rate=0.5 input_dropout=0.5 hidden=16", 1, 0, 0, 0, 0 },
-    { "workers", "workers.sparse=1 threads=2 hidden=64", 1, 0, 0, 0, 0 },
+    { "workers", "workers=sparse:1 threads=2 hidden=64", 1, 0, 0, 0, 0 },
     { "recompute, profile, SGD", "recompute=yes profile=yes optimizer=sgd norm=none", 1, 0, 1, 0, 0 },
 };
 
@@ -179,7 +179,7 @@ static int32_t configure(const struct sample *s, const char *model)
         { "activation", "relu" },
         { "residual", "no" },
         { "jumping", "none" },
-        { "workers.sparse", "0" },
+        { "workers", "no" },
     };
     char    text[128], *rest = text, *pair;
     int32_t rc = ledger_set("model", model);
