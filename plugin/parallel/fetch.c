@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-/* -- requests ----------------------------------------------------------------------------------------------------- */
-
 /* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
 static int64_t missing_vertex(const struct gr_cached *c, const struct gr_batch *batch, int32_t l, int64_t edge)
 {
@@ -160,8 +158,6 @@ int32_t gr_parallel_fetch_number(struct gr_cached *c, graft_error *error)
     }
     return GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, c->fetching.asked, most, error);
 }
-
-/* -- a step ------------------------------------------------------------------------------------------------------- */
 
 static void keep_fetched(const struct gr_cached *c, struct gr_cached_layer *layer, const float *rows)
 {

@@ -10,8 +10,6 @@
 /* Their name in refusals of the memory budget. */
 static const char LINKED_NAME[] = "graph (rows that have neighbours)";
 
-/* -- linked rows -------------------------------------------------------------------------------------------------- */
-
 static void mark_linked(const struct gr_part *part, const struct gr_links *links, int32_t n_ranks, uint8_t *is_linked)
 {
     for (int64_t row = 0; row < part->local.n_rows; row++) {
@@ -91,8 +89,6 @@ int64_t gr_parallel_linked_rows_among(const struct gr_linked_rows *rows, int64_t
     }
     return begin;
 }
-
-/* -- their part of the graph -------------------------------------------------------------------------------------- */
 
 /* Keep the linked rows; with `number`, columns are rows of this rank and are renumbered by it. In a remote matrix lone
  * rows are empty. */

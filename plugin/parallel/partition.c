@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "model/workers.h"
 
-/* -- sums among the products that are recorded for workers -------------------------------------------------------- */
-
 /* Record a part of a sum, with this matrix and these rows. */
 static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_matrix *a, struct gr_operand x, int add,
                            struct gr_epilogue *epilogue, graft_error *error)
@@ -67,8 +65,6 @@ static int32_t record_end(struct gr_ranks *r, struct gr_run *run, const struct g
                            sum->epilogue, error);
     return GRAFT_OK;
 }
-
-/* -- sums --------------------------------------------------------------------------------------------------------- */
 
 static int32_t partition_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                          graft_error *error)
@@ -128,8 +124,6 @@ static int32_t partition_boundary_end(struct gr_strategy *strategy, struct gr_ru
     gr_parallel_received_parts(run, &rows->exchange, local, computed, 0);
     return GRAFT_OK;
 }
-
-/* -- from creation to the first step ------------------------------------------------------------------------------ */
 
 static int32_t partition_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
 {

@@ -162,8 +162,6 @@ int32_t gr_train_batch_halo_init(struct gr_setup *s, struct gr_minibatches *m, g
     return GRAFT_OK;
 }
 
-/* -- data that change --------------------------------------------------------------------------------------------- */
-
 int32_t gr_train_batch_halo_prepare(struct gr_setup *s, struct gr_minibatches *m, uint32_t what,
                                     const struct gr_new_edges *edges, struct gr_batch_changes *changes,
                                     graft_error *error)

@@ -12,8 +12,6 @@
 #include "sample/options.h"
 #include "train/train.h"
 
-/* -- history ------------------------------------------------------------------------------------------------------ */
-
 /* A batch gathers from all in-neighbours of its vertices, and no deeper (Fey et al. 2021, "GNNAutoScale", section 2).
  * It computes the rows of its own vertices, with exact gradients; rows of other vertices come from the last batch that
  * computed them, and are constants. The first layer that gathers reads features, and is exact. */
@@ -101,8 +99,6 @@ static const struct gr_batch_mode history = {
     .init = init_history,
     .source = source_of_history,
 };
-
-/* -- ranks -------------------------------------------------------------------------------------------------------- */
 
 static int32_t check_ranks(const struct gr_setup *s, graft_error *error)
 {
@@ -243,8 +239,6 @@ static const struct gr_batch_mode over_ranks = {
     .begin_epoch = begin_epoch,
     .end_epoch = end_epoch,
 };
-
-/* -- the choice --------------------------------------------------------------------------------------------------- */
 
 static const struct gr_batch_mode one_process = { .seeds = "training vertices" };
 

@@ -36,13 +36,6 @@ static void explain_model(const struct gr_setup *s, struct gr_text *text)
     gr_text_add(text, ", %lld weights, %s loss\n", (long long)weights, gr_loss_name(s->model.config.loss.kind));
 }
 
-static void explain_labels(const struct gr_setup *s, struct gr_text *text)
-{
-    if (gr_propagates(&s->run))
-        gr_text_add(text, "labels    of %g %% of the training vertices are input of a step, the others are its loss\n",
-                    100 * s->model.config.label_rate);
-}
-
 static void explain_rows(const struct gr_setup *s, struct gr_text *text)
 {
     if (s->derived.reach_of_all[s->model.config.n_layers] < s->data.given.n_vertices) {
@@ -171,7 +164,9 @@ int32_t gr_trainer_explain(graft_trainer *t, char *buffer, uint64_t capacity, gr
     if (s->model.config.kind->attends) kernel = "edge operators";
     explain_model(s, &text);
     if (s->data.given.sparse_features != NULL) explain_features(s, &text);
-    explain_labels(s, &text);
+    if (gr_propagates(&s->run))
+        gr_text_add(&text, "labels    of %g %% of the training vertices are input of a step, the others are its loss\n",
+                    100 * s->model.config.label_rate);
     if (s->data.over != NULL) gr_graph_explain(s->data.over, s->derived.share, &text);
     if (s->strategy->ops->report.explain != NULL) s->strategy->ops->report.explain(s->strategy, t->seconds_step, &text);
     explain_graph(s, &text);

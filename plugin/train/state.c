@@ -185,8 +185,6 @@ int32_t gr_trainer_state_set(graft_trainer *t, const graft_state_item *item, gra
     return GRAFT_OK;
 }
 
-/* -- tables of rows of earlier batches ---------------------------------------------------------------------------- */
-
 int gr_train_batch_tables_hold(const struct gr_minibatches *m, int is_set)
 {
     const struct gr_batch_strategy *strategy = m->strategy;
