@@ -183,15 +183,17 @@ int32_t gr_parallel_create_batches(const struct gr_batch_wish *wish, struct gr_b
     const struct gr_config *config = gr_run_config(wish->run);
     struct gr_strategy     *ranks = wish->run->strategy;
     struct gr_cached       *c;
-    int32_t                 rc = GRAFT_OK;
+    int32_t                 rc = GR_NEW(wish->run->context, c, 1, error);
 
-    GR_TRY(gr_strategy_agree(ranks, GR_NEW(wish->run->context, c, 1, error), error));
-    *strategy = &c->base;
-    c->base.base.ops = &gr_cached_ops;
+    if (c != NULL) { /* the caller destroys it, also if another rank has no memory */
+        c->context = wish->run->context;
+        c->base.base.ops = &gr_cached_ops;
+        *strategy = &c->base;
+    }
+    GR_TRY(gr_strategy_agree(ranks, rc, error));
     c->base.ops = wish->comm != NULL ? &gr_cached_batches : &gr_history_batches;
     c->wish = *wish;
     c->ranks = ranks;
-    c->context = wish->run->context;
     c->comm = wish->comm;
     c->links = wish->links;
     c->graph = wish->graph;
