@@ -102,8 +102,6 @@ int32_t gr_comm_framed_receive(struct gr_framed *f, const struct gr_frame *head,
     return GRAFT_OK;
 }
 
-/* -- CRCs --------------------------------------------------------------------------------------------------------- */
-
 struct crc_job {
     struct gr_framed            *framed;
     const struct gr_framed_side *side;
@@ -147,8 +145,6 @@ static void compute_crcs(struct gr_framed *f, const struct gr_framed_side *side,
     gr_parallel_rows(team, bytes / 8, bytes, GR_CRC_PIECE, add_crcs, &job);
 }
 
-/* -- sending ------------------------------------------------------------------------------------------------------ */
-
 static int32_t send_message(struct gr_framed *f, int32_t i, graft_error *error)
 {
     const struct gr_framed_side *side = &f->side[GR_SEND];
@@ -182,8 +178,6 @@ int32_t gr_comm_framed_send_until(struct gr_framed *f, int32_t peer, struct gr_t
     f->begun.sent_at = gr_seconds();
     return GRAFT_OK;
 }
-
-/* -- arrival ------------------------------------------------------------------------------------------------------ */
 
 /* Compare the received frames with the expected frames, before payloads are read. A frame states whether a substitute
  * follows. */

@@ -151,15 +151,7 @@ static int32_t plan_explain(const graft_plan *plan, char *text, uint64_t capacit
     return gr_call_end(&call, rc);
 }
 
-static void destroy_plan(void *plan)
-{
-    gr_plan_destroy(plan);
-}
-
-static void plan_destroy(graft_plan *plan)
-{
-    gr_handle_destroy(plan, GR_HANDLE_PLAN, GRAFT_AGGREGATE_ID " destroy", destroy_plan);
-}
+GR_ENTRY_DESTROY(plan_destroy, graft_plan, PLAN, GRAFT_AGGREGATE_ID " destroy", gr_plan_destroy)
 
 const graft_aggregate_api gr_interface_aggregate = {
     .size = sizeof(graft_aggregate_api),

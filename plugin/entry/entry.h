@@ -36,6 +36,18 @@ int32_t gr_entry_read_mask(const graft_mask **mask, const graft_epilogue **epilo
 int32_t gr_entry_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
                           graft_error *error);
 
+/** A public function NAME(object) that destroys an object by the room's function `destroy`. */
+#define GR_ENTRY_DESTROY(name, type, KIND, where, destroy)                                                             \
+    static void name##_object(void *object)                                                                            \
+    {                                                                                                                  \
+        destroy(object);                                                                                               \
+    }                                                                                                                  \
+                                                                                                                       \
+    static void name(type *object)                                                                                     \
+    {                                                                                                                  \
+        gr_handle_destroy(object, GR_HANDLE_##KIND, where, name##_object);                                             \
+    }
+
 extern const graft_mxm_api       gr_interface_mxm;
 extern const graft_edge_api      gr_interface_edge;
 extern const graft_data_api      gr_interface_data;

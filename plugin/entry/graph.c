@@ -103,15 +103,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_graph(void *graph)
-{
-    gr_graph_destroy(graph);
-}
-
-static void graph_destroy(graft_graph *graph)
-{
-    gr_handle_destroy(graph, GR_HANDLE_GRAPH, GRAFT_GRAPH_ID " destroy", destroy_graph);
-}
+GR_ENTRY_DESTROY(graph_destroy, graft_graph, GRAPH, GRAFT_GRAPH_ID " destroy", gr_graph_destroy)
 
 const graft_graph_api gr_interface_graph = {
     .size = sizeof(graft_graph_api),

@@ -133,15 +133,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_group(void *group)
-{
-    gr_comm_group_leave(group);
-}
-
-static void group_destroy(graft_group *group)
-{
-    gr_handle_destroy(group, GR_HANDLE_GROUP, GRAFT_GROUP_ID " destroy", destroy_group);
-}
+GR_ENTRY_DESTROY(group_destroy, graft_group, GROUP, GRAFT_GROUP_ID " destroy", gr_comm_group_leave)
 
 const graft_group_api gr_interface_group = {
     .size = sizeof(graft_group_api),

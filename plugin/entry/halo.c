@@ -138,15 +138,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_halo(void *halo)
-{
-    gr_graph_halo_destroy(halo);
-}
-
-static void halo_destroy(graft_halo *halo)
-{
-    gr_handle_destroy(halo, GR_HANDLE_HALO, GRAFT_HALO_ID " destroy", destroy_halo);
-}
+GR_ENTRY_DESTROY(halo_destroy, graft_halo, HALO, GRAFT_HALO_ID " destroy", gr_graph_halo_destroy)
 
 const graft_halo_api gr_interface_halo = {
     .size = sizeof(graft_halo_api),

@@ -62,15 +62,7 @@ static int32_t mesh_explain(const graft_mesh *mesh, char *text, uint64_t capacit
     return gr_call_end(&call, rc);
 }
 
-static void destroy_mesh(void *mesh)
-{
-    gr_mesh_destroy(mesh);
-}
-
-static void mesh_destroy(graft_mesh *mesh)
-{
-    gr_handle_destroy(mesh, GR_HANDLE_MESH, GRAFT_MESH_ID " destroy", destroy_mesh);
-}
+GR_ENTRY_DESTROY(mesh_destroy, graft_mesh, MESH, GRAFT_MESH_ID " destroy", gr_mesh_destroy)
 
 const graft_mesh_api gr_interface_mesh = {
     .size = sizeof(graft_mesh_api),

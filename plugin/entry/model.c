@@ -133,15 +133,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_model(void *model)
-{
-    gr_snapshot_destroy(model);
-}
-
-static void model_destroy(graft_model *model)
-{
-    gr_handle_destroy(model, GR_HANDLE_MODEL, GRAFT_MODEL_ID " destroy", destroy_model);
-}
+GR_ENTRY_DESTROY(model_destroy, graft_model, MODEL, GRAFT_MODEL_ID " destroy", gr_snapshot_destroy)
 
 const graft_model_api gr_interface_model = {
     .size = sizeof(graft_model_api),

@@ -167,15 +167,7 @@ static int64_t mxm_matrix_bytes(const graft_matrix *matrix)
     return bytes;
 }
 
-static void destroy_matrix(void *matrix)
-{
-    gr_matrix_destroy(matrix);
-}
-
-static void mxm_matrix_destroy(graft_matrix *matrix)
-{
-    gr_handle_destroy(matrix, GR_HANDLE_MATRIX, GRAFT_MXM_ID " matrix_destroy", destroy_matrix);
-}
+GR_ENTRY_DESTROY(mxm_matrix_destroy, graft_matrix, MATRIX, GRAFT_MXM_ID " matrix_destroy", gr_matrix_destroy)
 
 /* Copies of the host's structs. */
 struct args_copy {

@@ -286,15 +286,7 @@ static int32_t network_explain(const graft_network *network, char *text, uint64_
     return gr_call_end(&call, rc);
 }
 
-static void destroy_network(void *network)
-{
-    gr_network_destroy(network);
-}
-
-static void network_destroy(graft_network *network)
-{
-    gr_handle_destroy(network, GR_HANDLE_NETWORK, GRAFT_NETWORK_ID " destroy", destroy_network);
-}
+GR_ENTRY_DESTROY(network_destroy, graft_network, NETWORK, GRAFT_NETWORK_ID " destroy", gr_network_destroy)
 
 static int32_t network_times(const graft_network *network, int32_t layer, int32_t pass, graft_network_times *times,
                              graft_error *error)

@@ -178,15 +178,7 @@ static int32_t sample_explain(graft_sampler *sampler, char *text, uint64_t capac
     return gr_call_end(&call, rc);
 }
 
-static void destroy_sampler(void *sampler)
-{
-    gr_sampler_destroy(sampler);
-}
-
-static void sample_destroy(graft_sampler *sampler)
-{
-    gr_handle_destroy(sampler, GR_HANDLE_SAMPLER, GRAFT_SAMPLE_ID " destroy", destroy_sampler);
-}
+GR_ENTRY_DESTROY(sample_destroy, graft_sampler, SAMPLER, GRAFT_SAMPLE_ID " destroy", gr_sampler_destroy)
 
 const graft_sample_api gr_interface_sample = {
     .size = sizeof(graft_sample_api),

@@ -119,15 +119,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_stream(void *stream)
-{
-    gr_stream_destroy(stream);
-}
-
-static void stream_destroy(graft_stream *stream)
-{
-    gr_handle_destroy(stream, GR_HANDLE_STREAM, GRAFT_STREAM_ID " destroy", destroy_stream);
-}
+GR_ENTRY_DESTROY(stream_destroy, graft_stream, STREAM, GRAFT_STREAM_ID " destroy", gr_stream_destroy)
 
 const graft_stream_api gr_interface_stream = {
     .size = sizeof(graft_stream_api),

@@ -105,15 +105,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-static void destroy_trainer(void *trainer)
-{
-    gr_trainer_destroy(trainer);
-}
-
-static void train_destroy(graft_trainer *trainer)
-{
-    gr_handle_destroy(trainer, GR_HANDLE_TRAINER, GRAFT_TRAIN_ID " destroy", destroy_trainer);
-}
+GR_ENTRY_DESTROY(train_destroy, graft_trainer, TRAINER, GRAFT_TRAIN_ID " destroy", gr_trainer_destroy)
 
 const graft_train_api gr_interface_train = {
     .size = sizeof(graft_train_api),
