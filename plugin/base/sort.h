@@ -1,9 +1,19 @@
-/* Sorting of integers.
+/* Comparison and sorting of integers.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "base/assert.h"
 #include "base/context.h"
+
+static inline int64_t gr_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t gr_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);

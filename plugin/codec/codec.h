@@ -32,7 +32,7 @@ enum gr_codec_result { GR_CODEC_DONE, GR_CODEC_UNENCODED, GR_CODEC_INVALID };
 struct gr_codec_code {
     int32_t code, bits; /* GRAFT_CODEC_...; its widths, or-ed */
 
-    /** Encode one row of floats. `work` is scratch memory for one row, and may be x. \return DONE or IS_RAW */
+    /** Encode one row of floats. `work` is scratch memory for one row, and may be x. \return DONE or UNENCODED */
     enum gr_codec_result (*encode)(const struct gr_codec *codec, uint64_t row, const float *x, float *work,
                                    uint8_t *record);
     enum gr_codec_result (*decode)(const struct gr_codec *codec, uint64_t row, const uint8_t *record, float *x);
@@ -55,7 +55,7 @@ int64_t gr_codec_row_bytes(const struct gr_codec *codec);
 /** The floats of scratch memory that one thread needs for each element of a row. */
 enum { GR_CODEC_WORK = 2 };
 
-/** Encode row number `row`; x has elements of codec->dtype. \return DONE; IS_RAW, and the record is marked so */
+/** Encode row number `row`; x has elements of codec->dtype. \return DONE; UNENCODED, and the record is marked so */
 enum gr_codec_result gr_codec_encode_row(const struct gr_codec *codec, int64_t row, const void *x, float *work,
                                          uint8_t *record);
 
@@ -63,7 +63,7 @@ enum gr_codec_result gr_codec_encode_row(const struct gr_codec *codec, int64_t r
 enum gr_codec_result gr_codec_encode_measured(const struct gr_codec *codec, int64_t row, const void *x, float *work,
                                               uint8_t *record, graft_codec_error *error);
 
-/** Decode one record. \return DONE; IS_RAW, and x is unchanged; INVALID, and x is undefined */
+/** Decode one record. \return DONE; UNENCODED, and x is unchanged; INVALID, and x is undefined */
 enum gr_codec_result gr_codec_decode_row(const struct gr_codec *codec, int64_t row, const uint8_t *record, void *x,
                                          float *work);
 

@@ -22,17 +22,7 @@ struct gr_matching {
     struct gr_pool pool; /* owns all of these arrays */
 };
 
-/** The edges by source, in blocks of the pool: begin[n_sources + 1], and one more for building; targets rise. \return
- *  OK; ERR_NOMEM */
-int32_t gr_cover_cut_by_source(const graft_context *context, const struct gr_cut *cut, struct gr_pool *pool,
-                               int64_t **begin, int32_t **target, graft_error *error);
-
 /** Find a maximum matching. Deterministic. \return OK; ERR_NOMEM, and fini() accepts it */
 int32_t gr_cover_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                                graft_error *error);
 void    gr_cover_matching_fini(const graft_context *context, struct gr_matching *matching);
-
-/** The initial matching: first pairs that belong to some maximum matching, then any pairs. For a forest without
- *  repeated edges it is a maximum matching. Needs only `begin` and `target`. */
-int32_t gr_cover_matching_greedy(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
-                                 graft_error *error);

@@ -1,6 +1,5 @@
 /* Checks of the values of the host's arrays: labels, targets, split, and features of vertices and edges.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/dense_view.h"
 #include "base/limits.h"
 #include "base/team.h"
 #include "dataset/dataset.h"
@@ -8,25 +7,18 @@
 
 #include <math.h>
 
-static int32_t check_labels(const struct gr_targets *d, int64_t first, graft_error *error)
+int32_t gr_dataset_check_targets(const struct gr_targets *d, int64_t first, graft_error *error)
 {
     for (int64_t v = 0; v < d->n && d->labels != NULL; v++) {
-        if (d->labels[v] < -1 || d->labels[v] >= d->n_classes) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has label %d, expected -1 to %lld",
-                           (long long)(first + v), d->labels[v], (long long)d->n_classes - 1);
-        }
+        if (d->labels[v] >= -1 && d->labels[v] < d->n_classes) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has label %d, expected -1 to %lld", (long long)(first + v),
+                       d->labels[v], (long long)d->n_classes - 1);
     }
     for (int64_t i = 0; i < d->n * d->n_classes && d->targets != NULL; i++) {
-        if (d->targets[i] > 1) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has target %d for class %lld, expected 0 or 1",
-                           (long long)(first + i / d->n_classes), d->targets[i], (long long)(i % d->n_classes));
-        }
+        if (d->targets[i] <= 1) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has target %d for class %lld, expected 0 or 1",
+                       (long long)(first + i / d->n_classes), d->targets[i], (long long)(i % d->n_classes));
     }
-    return GRAFT_OK;
-}
-
-static int32_t check_float_values(const struct gr_targets *d, int64_t first, graft_error *error)
-{
     for (int64_t i = 0; i < d->n * d->n_classes && d->values != NULL; i++) {
         if (!isinf(d->values[i / d->n_classes * d->stride + i % d->n_classes])) continue;
         return gr_fail(error, GRAFT_ERR_FORMAT,
@@ -34,25 +26,12 @@ static int32_t check_float_values(const struct gr_targets *d, int64_t first, gra
                        "known",
                        (long long)(first + i / d->n_classes), (long long)(i % d->n_classes));
     }
-    return GRAFT_OK;
-}
-
-static int32_t check_split(const struct gr_targets *d, int64_t first, graft_error *error)
-{
     for (int64_t v = 0; v < d->n && d->split != NULL; v++) {
-        if (d->split[v] > GRAFT_SPLIT_TEST) {
-            return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)(first + v),
-                           d->split[v]);
-        }
+        if (d->split[v] <= GRAFT_SPLIT_TEST) continue;
+        return gr_fail(error, GRAFT_ERR_FORMAT, "vertex %lld has split %d, expected 0 to 3", (long long)(first + v),
+                       d->split[v]);
     }
     return GRAFT_OK;
-}
-
-int32_t gr_dataset_check_targets(const struct gr_targets *targets, int64_t first, graft_error *error)
-{
-    GR_TRY(check_labels(targets, first, error));
-    GR_TRY(check_float_values(targets, first, error));
-    return check_split(targets, first, error);
 }
 
 /* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */
@@ -89,10 +68,9 @@ static int64_t find_bad_row(const graft_dense *f, int threads)
 
 int32_t gr_dataset_check_edge_features(const graft_dense *f, int64_t rows, int threads, graft_error *error)
 {
-    const int32_t rc = gr_kernel_dense_check(f, "edge_features", error);
-    int64_t       bad;
+    int64_t bad;
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_kernel_dense_check(f, "edge_features", error));
     if (f->dtype != GRAFT_F32 || f->n_cols < 1 || f->n_cols > INT32_MAX)
         return gr_fail(error, GRAFT_ERR_ARG,
                        "edge_features are %lld x %lld of dtype %d, expected a column at least, of GRAFT_F32 (1)",

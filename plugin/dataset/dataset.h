@@ -75,9 +75,6 @@ static inline int32_t gr_dataset_sum(const struct gr_dataset *data, double *valu
     return data->over != NULL ? gr_comm_sum_f64(data->over->comm, values, count, error) : GRAFT_OK;
 }
 
-/** *here becomes 1 if it is not 0 on any rank. Collective. */
-int32_t gr_dataset_any(const struct gr_dataset *data, int *here, graft_error *error);
-
 /* -- create: read() and then, over ranks, distribute() ------------------------------------------------------------ */
 
 /** Targets in the structs of the host, of which arrays without rows count as not given. */

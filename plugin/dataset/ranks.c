@@ -37,7 +37,8 @@ int32_t gr_dataset_return_rows(const struct gr_dataset *d, const void *from, int
     return redistribute_rows(d, GRAFT_TO_SLICES, from, bytes, bytes, to, GR_OWN_FROM | GR_OWN_TO, error);
 }
 
-int32_t gr_dataset_any(const struct gr_dataset *d, int *here, graft_error *error)
+/* *here becomes 1 if it is not 0 on any rank. Collective. */
+static int32_t any_rank(const struct gr_dataset *d, int *here, graft_error *error)
 {
     double        count = *here != 0;
     const int32_t rc = gr_dataset_sum(d, &count, 1, error);
@@ -54,13 +55,12 @@ static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, gra
     int                          given = a.data != NULL;
     int32_t                      rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_dataset_any(d, &given, error));
+    GR_TRY(any_rank(d, &given, error));
     if (!given) return GRAFT_OK;
     if (a.data == NULL && d->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", a.name);
     else if ((owned = gr_budget_new(d->budget, GR_USE_GRAPH, d->over->n_owned * a.bytes, 1, a.name, error)) == NULL)
-        rc = GRAFT_ERR_NOMEM;
-    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
+        GR_TRY_DONE(gr_dataset_agree(d, GRAFT_ERR_NOMEM, error));
     GR_TRY_DONE(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
     gr_dataset_set_target_array(targets, i, owned, a.bytes);
 done:
@@ -114,8 +114,8 @@ int32_t gr_dataset_send_sparse(struct gr_dataset *d, const graft_csr *sparse, in
     };
     int32_t rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_dataset_any(d, &valued, error));
-    GR_TRY_DONE(gr_dataset_any(d, &wide, error));
+    GR_TRY_DONE(any_rank(d, &valued, error));
+    GR_TRY_DONE(any_rank(d, &wide, error));
     if (g->n_slice > 0 && (wide != (sparse->index_type == GRAFT_I64) || valued != (sparse->values != NULL)))
         rc =
             gr_fail(error, GRAFT_ERR_ARG, "sparse features are of another kind (index type, values) than other ranks'");
@@ -262,13 +262,12 @@ int32_t gr_dataset_distribute(struct gr_dataset *d, struct gr_targets *now, graf
     int32_t rc = GRAFT_OK;
 
     if (d->over == NULL) return GRAFT_OK;
-    GR_TRY_DONE(gr_dataset_any(d, &sparse, error));
+    GR_TRY(any_rank(d, &sparse, error));
     if (sparse != (d->given.sparse_features != NULL))
         rc = gr_fail(error, GRAFT_ERR_ARG, "features are dense, but sparse on other ranks");
-    GR_TRY_DONE(gr_dataset_agree(d, rc, error));
-    GR_TRY_DONE(sparse ? take_sparse(d, error) : take_dense(d, error));
-    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY_DONE(take(d, now, i, error));
+    GR_TRY(gr_dataset_agree(d, rc, error));
+    GR_TRY(sparse ? take_sparse(d, error) : take_dense(d, error));
+    for (int i = 0; i < GR_TARGET_ARRAYS; i++) GR_TRY(take(d, now, i, error));
     d->n = now->n = d->over->n_owned;
-done:
-    return rc;
+    return GRAFT_OK;
 }

@@ -1,6 +1,5 @@
 /* The structs of the host as views, whose shapes are checked, and digests of the arrays that are borrowed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/dense_view.h"
 #include "base/dtype.h"
 #include "dataset/dataset.h"
 #include "graph/csr.h"
@@ -131,8 +130,6 @@ int32_t gr_dataset_read_targets(const struct gr_dataset *d, const graft_dataset 
     targets->values = y.data;
     return GRAFT_OK;
 }
-
-/* -- loans -------------------------------------------------------------------------------------------------------- */
 
 void gr_dataset_lend_features(struct gr_dataset *d, const graft_dense *f)
 {

@@ -1,19 +1,15 @@
 /* Dense features of all types: converts rows of the host's array to floats, and checks values. Types of two bytes are
  * widened exactly. A byte x in column j becomes scale[j] (x - zero[j]), rounded after each operation.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/dtype.h"
 #include "base/finite.h"
-#include "base/limits.h"
 #include "base/team.h"
 #include "dataset/dataset.h"
 #include "kernel/kernel.h"
 
 #include <math.h>
 #include <string.h>
-
-/* -- rows of floats ----------------------------------------------------------------------------------------------- */
 
 /* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has subnormal floats, which a host may have
  * asked the processor to treat as zero. */
@@ -26,31 +22,24 @@ static float widen_half(uint16_t half)
     return gr_float_of_bits(sign | (rest < 0x400 ? below : rest < 0x7C00 ? usual : beyond));
 }
 
-static void widen_halves(const uint16_t *from, int64_t count, float *to)
-{
-    for (int64_t j = 0; j < count; j++) to[j] = widen_half(from[j]);
-}
-
-static void widen_bfloats(const uint16_t *from, int64_t count, float *to)
-{
-    for (int64_t j = 0; j < count; j++) to[j] = gr_bfloat_widen(from[j]);
-}
-
-static void widen_bytes(const uint8_t *from, const float *scale, const float *zero, int64_t count, float *to)
-{
-    for (int64_t j = 0; j < count; j++) to[j] = scale[j] * ((float)from[j] - zero[j]);
-}
-
 static void widen_row(const struct gr_features *f, int64_t row, float *to)
 {
     const graft_dense *x = &f->x;
-    const void        *from = (const char *)x->data + row * x->stride * gr_dtype_bytes(x->dtype);
+    const int64_t      at = row * x->stride, width = x->n_cols;
+    const uint16_t    *two = (const uint16_t *)x->data + at; /* a value of two bytes, or of one */
+    const uint8_t     *one = (const uint8_t *)x->data + at;
 
     switch (x->dtype) {
-    case GRAFT_F16: widen_halves(from, x->n_cols, to); break;
-    case GRAFT_BF16: widen_bfloats(from, x->n_cols, to); break;
-    case GRAFT_U8: widen_bytes(from, f->scale, f->zero, x->n_cols, to); break;
-    default: memcpy(to, from, (uint64_t)x->n_cols * sizeof *to);
+    case GRAFT_F16:
+        for (int64_t j = 0; j < width; j++) to[j] = widen_half(two[j]);
+        break;
+    case GRAFT_BF16:
+        for (int64_t j = 0; j < width; j++) to[j] = gr_bfloat_widen(two[j]);
+        break;
+    case GRAFT_U8:
+        for (int64_t j = 0; j < width; j++) to[j] = f->scale[j] * ((float)one[j] - f->zero[j]);
+        break;
+    default: memcpy(to, (const float *)x->data + at, (uint64_t)width * sizeof *to);
     }
 }
 
@@ -93,8 +82,6 @@ void gr_dataset_widen(const struct gr_features *f, const int64_t *row, int64_t c
         gr_fp_set(own);
     }
 }
-
-/* -- checks ------------------------------------------------------------------------------------------------------- */
 
 static int32_t check_scale(const struct gr_features *f, graft_error *error)
 {

@@ -1,7 +1,6 @@
 /* New arrays of the host for a data set: checked, sent to the owners of their rows, and put into the order of the
  * vertices. The arrays in use are replaced when nothing can fail any more.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "dataset/dataset.h"
 #include "graph/csr.h"
 
@@ -179,20 +178,14 @@ int32_t gr_dataset_prepare_new(struct gr_dataset *d, int copied, struct gr_new_d
     return gr_dataset_agree(d, rc, error);
 }
 
-static int32_t send_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
-{
-    void *const owned = u->owned != NULL ? u->owned : d->owned;
-
-    GR_TRY(gr_dataset_send_features(d, &u->features.x, owned, error));
-    if (u->scale != NULL) take_scale(d, u->scale, u->scale + d->given.n_features);
-    d->features.x.data = owned;
-    return GRAFT_OK;
-}
-
 int32_t gr_dataset_take_features(struct gr_dataset *d, struct gr_new_data *u, graft_error *error)
 {
     if (d->over != NULL) {
-        GR_TRY(send_features(d, u, error));
+        void *const owned = u->owned != NULL ? u->owned : d->owned;
+
+        GR_TRY(gr_dataset_send_features(d, &u->features.x, owned, error));
+        if (u->scale != NULL) take_scale(d, u->scale, u->scale + d->given.n_features);
+        d->features.x.data = owned;
     } else {
         take_scale(d, u->features.scale, u->features.zero);
         d->features.x = u->features.x;

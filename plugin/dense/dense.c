@@ -10,6 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static int is_automatic(const graft_context *context)
+{
+    return strcmp(gr_dense_options(context)->module, "auto") == 0;
+}
+
 /* Whether a usable module multiplies elements of a type; if not, the reason goes to why[capacity]. */
 static int multiplies(const struct gr_module *module, graft_dtype type, char *why, uint64_t capacity)
 {
@@ -46,11 +51,22 @@ static struct gr_module *first_usable(graft_context *context, const int32_t *ord
     return usable;
 }
 
-/* Warn that plain loops are slower than a BLAS. \return OK; ERR_UNSUPPORTED (with option strict). */
-static int32_t warn_of_plain_loops(const graft_context *context, const struct gr_module *module, int automatic,
-                                   graft_error *error)
+/* As first_usable(), of the modules of option dense.module. */
+static int32_t find_module(graft_context *context, graft_dtype *type, char *why, uint64_t capacity,
+                           const struct gr_module **module, graft_error *error)
 {
-    if (module->table != &gr_dense_reference || !automatic) return GRAFT_OK;
+    int32_t order[GR_MODULE_MAX], count = 0;
+
+    GR_TRY(gr_modules_order(context, "dense", gr_dense_options(context)->module, order, &count, error));
+    *module = first_usable(context, order, is_automatic(context) ? count : 1, type, why, capacity, error);
+    if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
+    return GRAFT_OK;
+}
+
+/* Warn that plain loops are slower than a BLAS. \return OK; ERR_UNSUPPORTED (with option strict). */
+static int32_t warn_of_plain_loops(const graft_context *context, const struct gr_module *module, graft_error *error)
+{
+    if (module->table != &gr_dense_reference || !is_automatic(context)) return GRAFT_OK;
     if (gr_base_options(context)->strict)
         return gr_fail(
             error, GRAFT_ERR_UNSUPPORTED,
@@ -62,42 +78,30 @@ static int32_t warn_of_plain_loops(const graft_context *context, const struct gr
 
 int32_t gr_dense_choose(graft_context *context, graft_dtype *type, const struct gr_module **module, graft_error *error)
 {
-    const char       *chosen = gr_dense_options(context)->module;
-    const int         automatic = strcmp(chosen, "auto") == 0;
     const graft_dtype wanted = gr_dense_options(context)->type == GR_DENSE_BF16 ? GRAFT_BF16 : GRAFT_F32;
-    int32_t           order[GR_MODULE_MAX], count = 0;
-    int32_t           rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     char              why[240] = "";
 
-    if (rc < 0) return rc;
     *type = wanted;
-    *module = first_usable(context, order, automatic ? count : 1, type, why, sizeof why, error);
-    if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
+    GR_TRY(find_module(context, type, why, sizeof why, module, error));
     if (*type != wanted && gr_base_options(context)->strict)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED, "option 'dense.type' is bf16 and option 'strict' is yes, but %s",
                        why);
     if (*type != wanted) gr_log(context, GRAFT_LOG_WARNING, "dense products are done in float, because %s", why);
-    return warn_of_plain_loops(context, *module, automatic, error);
+    return warn_of_plain_loops(context, *module, error);
 }
 
 int32_t gr_dense_choose_for(graft_context *context, graft_dtype type, const struct gr_module **module,
                             graft_error *error)
 {
-    const char *chosen = gr_dense_options(context)->module;
-    const int   automatic = strcmp(chosen, "auto") == 0;
-    int32_t     order[GR_MODULE_MAX], count = 0;
-    int32_t     rc = gr_modules_order(context, "dense", chosen, order, &count, error);
     graft_dtype found = type;
     char        why[240] = "";
 
-    if (rc < 0) return rc;
-    *module = first_usable(context, order, automatic ? count : 1, &found, why, sizeof why, error);
-    if (*module == NULL) return error->code < 0 ? error->code : GRAFT_ERR_UNSUPPORTED;
+    GR_TRY(find_module(context, &found, why, sizeof why, module, error));
     if (found != type)
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
-                       "option 'dense.module' is %s, but products of %s are wanted, and %s", chosen,
-                       type == GRAFT_F64 ? "doubles" : "floats", why);
-    return warn_of_plain_loops(context, *module, automatic, error);
+                       "option 'dense.module' is %s, but products of %s are wanted, and %s",
+                       gr_dense_options(context)->module, type == GRAFT_F64 ? "doubles" : "floats", why);
+    return warn_of_plain_loops(context, *module, error);
 }
 
 static int32_t plain_init(const graft_host *host, void **state, graft_error *error)

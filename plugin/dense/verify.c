@@ -8,7 +8,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { SAMPLES = 8 }; /* rows */
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
+#include "base/sort.h"
 #include "comm/collective.h"
 #include "comm/route.h"
 #include "derived/derived.h"
@@ -52,9 +53,8 @@ static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *
 {
     const graft_graph *g = d->data->over;
     const graft_csr   *local = &g->part.local, *remote = &g->part.remote;
-    int32_t            rc = GR_NEW(d->context, r->length_owned, 2 * (g->n_owned + g->n_slice), error);
 
-    if (rc < 0) return rc;
+    GR_TRY(GR_NEW(d->context, r->length_owned, 2 * (g->n_owned + g->n_slice), error));
     r->first_owned = r->length_owned + g->n_owned;
     r->length = r->first_owned + g->n_owned;
     r->first = r->length + g->n_slice;
@@ -152,15 +152,7 @@ struct asked_rows {
 /* The rank whose slice has an entry. */
 static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
 {
-    int32_t low = 0, high = d->data->over->comm->n_ranks;
-
-    while (high - low > 1) {
-        const int32_t middle = low + (high - low) / 2;
-
-        if (d->first_entry[middle] <= number) low = middle;
-        else high = middle;
-    }
-    return low;
+    return (int32_t)gr_sorted_last(d->first_entry, d->data->over->comm->n_ranks, number);
 }
 
 static int32_t asked_rows_init(const struct gr_derived *d, const struct gr_budget *budget, struct asked_rows *a,
@@ -267,19 +259,17 @@ int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, con
 static int32_t number_again(struct gr_derived *d, struct gr_graph_copy *copy, const graft_dense *features,
                             int64_t **numbers, graft_error *error)
 {
-    int32_t rc = GRAFT_OK;
+    int32_t rc;
 
-    GR_TRY_DONE(gr_derived_number(d, copy, features, error));
-    GR_TRY_DONE(gr_derived_derive(d, copy, 0, error));
-    if (d->data->over != NULL) {
-        rc = GR_NEW(d->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
-        if (rc == GRAFT_OK) gr_derived_join_values(&copy->part, *numbers);
-        rc = gr_dataset_agree(d->data, rc, error);
-    } else {
+    GR_TRY(gr_derived_number(d, copy, features, error));
+    GR_TRY(gr_derived_derive(d, copy, 0, error));
+    if (d->data->over == NULL) {
         *numbers = gr_derived_take_numbers(copy);
+        return GRAFT_OK;
     }
-done:
-    return rc;
+    rc = GR_NEW(d->context, *numbers, gr_csr_entries(&d->whole.a->csr), error);
+    if (rc == GRAFT_OK) gr_derived_join_values(&copy->part, *numbers);
+    return gr_dataset_agree(d->data, rc, error);
 }
 
 int32_t gr_derived_new_edge_features(struct gr_derived *d, const graft_dense *features, float **made,

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-/* -- scales ------------------------------------------------------------------------------------------------------- */
-
 /* Sum of the values of a row; without values, the number of its entries. */
 static double degree(const graft_csr *csr, int64_t row)
 {
@@ -43,13 +41,9 @@ static int32_t make_scales(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* -- matrices ----------------------------------------------------------------------------------------------------- */
-
 int32_t gr_derived_matrix(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
-    const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);
-
-    if (rc < 0) return rc;
+    GR_TRY(gr_matrix_create(context, &csr->view, matrix, error));
     gr_matrix_adopt(*matrix);
     memset(csr, 0, sizeof *csr);
     return GRAFT_OK;
@@ -75,12 +69,11 @@ done:
 static int32_t find_symmetry(struct gr_derived *d, graft_error *error)
 {
     const int64_t bytes = gr_memory_block_bytes(d->n, sizeof *d->graph.part.local.row_ptr);
-    int32_t       rc = GRAFT_OK;
+    int32_t       rc;
 
-    GR_TRY_DONE(gr_budget_borrow(d->budget, bytes, "graph (whether it is symmetric)", error));
+    GR_TRY(gr_budget_borrow(d->budget, bytes, "graph (whether it is symmetric)", error));
     rc = gr_csr_is_symmetric(d->context, &d->graph.part.local, &d->symmetric, error);
     gr_budget_return(d->budget, bytes);
-done:
     return rc;
 }
 
@@ -170,8 +163,6 @@ int64_t gr_derived_entries(const struct gr_derived *d, int64_t rows)
 
     return part->local.row_ptr[rows] + (d->data->over != NULL ? part->remote.row_ptr[rows] : 0);
 }
-
-/* -- the rows of a step ------------------------------------------------------------------------------------------- */
 
 /* The first rows, whose columns are among the first too. */
 static int32_t mask_layer(struct gr_derived *d, int32_t l, graft_error *error)

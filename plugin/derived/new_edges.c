@@ -5,8 +5,6 @@
 #include "derived/derived.h"
 #include "graph/csr.h"
 
-#include <string.h>
-
 /* Check that row pointers and columns equal the arrays of create(), which are in the data set. */
 static int32_t compare_entries(const struct gr_derived *d, const graft_csr *given, graft_error *error)
 {
@@ -85,11 +83,11 @@ static int32_t check_edges(const struct gr_derived *d, const graft_dataset *data
 static int32_t turn_values(const struct gr_derived *d, const graft_csr *csr, const graft_matrix *transpose,
                            void **turned, graft_error *error)
 {
-    float  *values = NULL;
-    int32_t rc = GR_NEW(d->context, values, gr_csr_entries(&transpose->csr), error);
+    float *values = NULL;
 
+    GR_TRY(GR_NEW(d->context, values, gr_csr_entries(&transpose->csr), error));
     *turned = values;
-    return rc < 0 ? rc : gr_csr_transpose_values(d->context, csr, &transpose->csr, 1, values, error);
+    return gr_csr_transpose_values(d->context, csr, &transpose->csr, 1, values, error);
 }
 
 /* Create a transpose if the old values were symmetric and the new values are not. */
@@ -144,9 +142,9 @@ static int32_t check_memory(const struct gr_derived *d, graft_error *error)
 static int32_t derive_over_ranks(struct gr_derived *d, struct gr_new_edges *e, graft_error *error)
 {
     float  *values = NULL;
-    int32_t rc = gr_dataset_agree(d->data, check_memory(d, error), error);
+    int32_t rc;
 
-    GR_TRY(rc);
+    GR_TRY(gr_dataset_agree(d->data, check_memory(d, error), error));
     GR_TRY(gr_graph_send_values(d->data->over, e->graph.values, &e->copy.made, error));
     e->copy.part = e->copy.made.part;
     GR_TRY(gr_derived_derive(d, &e->copy, 0, error));

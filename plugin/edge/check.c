@@ -17,9 +17,7 @@ static int32_t check_real(const graft_dense *dense, const char *name, graft_erro
 static int32_t check_form(const graft_dense *dense, const char *name, int64_t n_rows, int64_t n_cols, graft_dtype dtype,
                           graft_error *error)
 {
-    const int32_t rc = check_real(dense, name, error);
-
-    if (rc < 0) return rc;
+    GR_TRY(check_real(dense, name, error));
     if (dense->n_rows == n_rows && dense->n_cols == n_cols && dense->dtype == dtype) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_ARG,
                    "%s is %lld x %lld of dtype %d, but the other operands require %lld x %lld of dtype %d", name,
@@ -80,9 +78,8 @@ static int32_t check_index(const graft_index *index, const graft_dense *out, gra
                                 .stride = 1,
                                 .data = (void *)(uintptr_t)index->data };
 
-    const int32_t rc = check_index_array(index, error);
-
-    return rc < 0 ? rc : check_apart(out, "out", &bytes, "index", error);
+    GR_TRY(check_index_array(index, error));
+    return check_apart(out, "out", &bytes, "index", error);
 }
 
 int32_t gr_edge_check_gather_rows(const graft_dense *x, const graft_index *index, const graft_dense *out, int threads,
@@ -107,11 +104,9 @@ int32_t gr_edge_check_index_add(const graft_dense *x, const graft_index *index, 
 
 int32_t gr_edge_check_index(const graft_index *index, int64_t n, int threads, graft_error *error)
 {
-    int32_t rc;
-
     if (n < 0 || n >= INT64_MAX / 8) return gr_fail(error, GRAFT_ERR_ARG, "n is %lld rows", (long long)n);
-    rc = check_index_array(index, error);
-    return rc < 0 ? rc : check_range(index, "the matrix", n, threads, error);
+    GR_TRY(check_index_array(index, error));
+    return check_range(index, "the matrix", n, threads, error);
 }
 
 /* Check that `heads`, the number of columns of the matrix `name`, divides the width. */

@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "base/limits.h"
 #include "base/processor.h"
+#include "base/sort.h"
 #include "edge/edge_loops.h"
 #include "edge/rows.h"
 
@@ -45,14 +46,8 @@ static void sddmm_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct edge_pass *pass = arg;
     const int64_t          *row_ptr = pass->o.csr->row_ptr;
-    int64_t                 row = 0, after = pass->o.csr->n_rows; /* row_ptr[row] <= begin < row_ptr[after] */
+    int64_t                 row = gr_sorted_last(row_ptr, pass->o.csr->n_rows, begin);
 
-    while (after - row > 1) {
-        const int64_t middle = row + (after - row) / 2;
-
-        if (row_ptr[middle] <= begin) row = middle;
-        else after = middle;
-    }
     for (int64_t e = begin, next; e < end; e = next) {
         while (e >= row_ptr[row + 1]) row++;
         next = row_ptr[row + 1] < end ? row_ptr[row + 1] : end;

@@ -7,7 +7,6 @@
 #include "base/finite.h"
 
 #include <math.h>
-#include <string.h>
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

@@ -5,14 +5,9 @@
 #include "base/dtype.h"
 #include "base/fp.h"
 #include "base/limits.h"
-#include "base/memory.h"
 #include "edge/edge.h"
 #include "edge/edge_loops.h"
 #include "edge/rows.h"
-
-#include <string.h>
-
-/* -- sorting ------------------------------------------------------------------------------------------------------ */
 
 /* The numbers of `index`, of either type. Each thread scans the whole index for its own rows, so that no two threads
  * write the same place, and the order of i is kept. */
@@ -80,15 +75,12 @@ int32_t gr_edge_sort_index(const graft_context *context, const graft_index *inde
                            struct gr_csr *sorted, graft_error *error)
 {
     const graft_csr like = { .index_type = index->count > INT32_MAX ? GRAFT_I64 : GRAFT_I32 };
-    const int32_t   rc = gr_csr_init(context, sorted, &like, n, index->count, index->count, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_csr_init(context, sorted, &like, n, index->count, index->count, error));
     if (n > 0) sort_places(index, gr_threads_worth(threads, index->count), sorted);
     GR_ASSERT(gr_csr_is_valid(&sorted->view));
     return GRAFT_OK;
 }
-
-/* -- adding ------------------------------------------------------------------------------------------------------- */
 
 static void add_sorted_rows(void *arg, int64_t row, int64_t row_end)
 {

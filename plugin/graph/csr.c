@@ -175,16 +175,14 @@ static int32_t check_csr_shape(const graft_csr *csr, const char *name, graft_err
 
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error)
 {
-    int32_t rc = check_csr_shape(csr, name, error);
-
-    if (rc < 0) return rc;
+    GR_TRY(check_csr_shape(csr, name, error));
     if (csr->row_ptr[csr->n_rows] != 0 && csr->col_idx == NULL) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s: col_idx is null, but there are %lld entries", name,
                        (long long)gr_csr_entries(csr));
     }
     if (trust) return GRAFT_OK;
-    rc = gr_csr_check_pointers(csr, name, 0, error);
-    return rc < 0 ? rc : gr_csr_check_entries(csr, name, 0, 0, threads, error);
+    GR_TRY(gr_csr_check_pointers(csr, name, 0, error));
+    return gr_csr_check_entries(csr, name, 0, 0, threads, error);
 }
 
 int gr_csr_is_valid(const graft_csr *csr)
@@ -204,15 +202,13 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
 {
     const int64_t entries = gr_csr_entries(csr);
     int64_t      *next;
-    int32_t       rc;
 
     if (csr->index_type == GRAFT_I32 && csr->n_rows > INT32_MAX) {
         return gr_fail(error, GRAFT_ERR_ARG,
                        "the transpose of %lld rows needs 64-bit column indices, but the matrix has 32-bit ones",
                        (long long)csr->n_rows);
     }
-    rc = gr_csr_init(context, transpose, csr, csr->n_cols, csr->n_rows, entries, error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_csr_init(context, transpose, csr, csr->n_cols, csr->n_rows, entries, error));
 
     /* A counting sort by column. row_ptr, shifted by one, first counts, then holds the next free place of each row. */
     next = transpose->row_ptr;
@@ -350,11 +346,10 @@ int64_t gr_csr_union_entries(const graft_csr *a, const graft_csr *b)
 int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const graft_csr *b, int64_t entries,
                      struct gr_csr *both, graft_error *error)
 {
-    const int32_t rc = gr_csr_init(context, both, a, a->n_rows, a->n_cols, entries, error);
-    int64_t       to = 0;
+    int64_t to = 0;
 
     GR_ASSERT(a->n_rows == b->n_rows && a->n_cols == b->n_cols);
-    if (rc < 0) return rc;
+    GR_TRY(gr_csr_init(context, both, a, a->n_rows, a->n_cols, entries, error));
     for (int64_t row = 0; row < a->n_rows; row++) {
         to = merge_row(a, b, row, both, to);
         both->row_ptr[row + 1] = to;
@@ -406,11 +401,10 @@ int32_t gr_csr_add_self_loops(const graft_context *context, const graft_csr *csr
                               struct gr_csr *looped, graft_error *error)
 {
     const int64_t entries = gr_csr_entries(csr) + gr_csr_missing_loops(csr);
-    const int32_t rc = gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, entries, error);
     int64_t       to = 0;
 
     GR_ASSERT(!value->is_mean || csr->value_type == GRAFT_F32);
-    if (rc < 0) return rc;
+    GR_TRY(gr_csr_init(context, looped, csr, csr->n_rows, csr->n_cols, entries, error));
     for (int64_t row = 0; row < csr->n_rows; row++) {
         int          missing = !has_loop(csr, row);
         const double loop = missing && value->is_mean ? mean_of_row(csr, value, row) : 1;

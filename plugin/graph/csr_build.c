@@ -44,9 +44,8 @@ static int32_t sort_by_row(const graft_context *context, const struct gr_coo *co
                              .value_type = coo->value != NULL ? GRAFT_F32 : 0,
                              .values = coo->value };
     int64_t        *next;
-    int32_t         rc = gr_csr_init(context, rows, &like, coo->n_rows, coo->n_cols, coo->count, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_csr_init(context, rows, &like, coo->n_rows, coo->n_cols, coo->count, error));
     next = rows->row_ptr;
     for (int64_t i = 0; i < coo->count; i++) next[coo->row[i] + 1]++;
     for (int64_t row = 0; row < coo->n_rows; row++) next[row + 1] += next[row];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t gr_io_checksum_blocks(const struct gr_tensor *t)
+static int64_t blocks_of(const struct gr_tensor *t)
 {
     return (t->end - t->begin + GR_CHECKSUM_BLOCK - 1) / GR_CHECKSUM_BLOCK;
 }
@@ -17,7 +17,7 @@ int64_t gr_io_checksum_place(const struct gr_tensor *tensors, int32_t count, con
     int64_t place = 0;
 
     for (int32_t i = 0; i < count; i++)
-        if (name == NULL || strcmp(tensors[i].name, name) < 0) place += gr_io_checksum_blocks(&tensors[i]);
+        if (name == NULL || strcmp(tensors[i].name, name) < 0) place += blocks_of(&tensors[i]);
     return GR_CHECKSUM_DIGITS * place;
 }
 

@@ -10,8 +10,6 @@
 /** The hexadecimal digits of a checksum, and the bytes of a block of a tensor, which has one checksum. */
 enum { GR_CHECKSUM_DIGITS = 8, GR_CHECKSUM_BLOCK = 1 << 20 };
 
-/** The number of blocks of a tensor. */
-int64_t gr_io_checksum_blocks(const struct gr_tensor *tensor);
 /** The offset of the digits of a tensor, after the digits of all tensors with smaller names (strcmp). name=NULL: the
  *  end of all digits. */
 int64_t gr_io_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);

@@ -13,14 +13,11 @@ struct graft_data {
     struct gr_handle handle;
     graft_dataset    set; /* points to the members below */
     struct gr_csr    graph;
-    struct gr_csr    sparse;
+    graft_csr        sparse;
     graft_dense      dense, float_targets, edge_features;
-    void            *map; /* features.npy, of which `dense` has the elements; NULL: they are in memory */
+    void            *part[GR_PART_COUNT]; /* the elements of each file, in memory; or NULL */
+    void            *map;                 /* features.npy, of which `dense` has the elements, or NULL */
     int64_t          map_bytes;
-    float           *feature_scale, *feature_zero;
-    int32_t         *labels;
-    uint8_t         *targets;
-    uint8_t         *split;
 };
 
 /** The edges in this rank's range of edges.npy, also their numbers if they are `numbered`. Agrees on the number of
@@ -39,11 +36,6 @@ int32_t gr_io_mtx_read(const struct gr_reading *reading, const struct gr_file *f
  *  file. */
 int32_t gr_io_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
                                  const struct gr_coo *edges, graft_data *data, graft_error *error);
-int32_t gr_io_features_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                            graft_error *error);
-int32_t gr_io_labels_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                          graft_error *error);
-int32_t gr_io_float_targets_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                                 graft_error *error);
-int32_t gr_io_split_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
-                         graft_error *error);
+/** Features, labels, targets and split. */
+int32_t gr_io_columns_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
+                           graft_error *error);

@@ -79,10 +79,7 @@ static int32_t read_folder(struct gr_reading *reading, const char *path, graft_d
     GR_TRY_DONE(gr_comm_agree(reading->comm, rc, error));
     GR_TRY_DONE(gr_io_folder_compare(&folder, reading->comm, error));
     GR_TRY_DONE(read_graph(reading, &folder, data, error));
-    GR_TRY_DONE(gr_io_features_read(reading, &folder, data, error));
-    GR_TRY_DONE(gr_io_labels_read(reading, &folder, data, error));
-    GR_TRY_DONE(gr_io_float_targets_read(reading, &folder, data, error));
-    GR_TRY_DONE(gr_io_split_read(reading, &folder, data, error));
+    rc = gr_io_columns_read(reading, &folder, data, error);
 done:
     gr_io_folder_close(&folder);
     return rc;
@@ -133,15 +130,7 @@ void gr_io_data_close(graft_context *context, graft_data *data)
 {
     if (data == NULL) return;
     gr_csr_fini(context, &data->graph);
-    gr_csr_fini(context, &data->sparse);
     if (data->map != NULL) munmap(data->map, (size_t)data->map_bytes);
-    else gr_free(context, data->dense.data);
-    gr_free(context, data->feature_scale);
-    gr_free(context, data->feature_zero);
-    gr_free(context, data->float_targets.data);
-    gr_free(context, data->edge_features.data);
-    gr_free(context, data->labels);
-    gr_free(context, data->targets);
-    gr_free(context, data->split);
+    for (int i = 0; i < GR_PART_COUNT; i++) gr_free(context, data->part[i]);
     gr_free(context, data);
 }

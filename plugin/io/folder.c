@@ -36,8 +36,9 @@ static const struct {
 
 enum { UNBACKED_MAX = 1 << 24, UNBACKED_PER_BYTE = 16 };
 
-int32_t gr_io_vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
-                             graft_error *error)
+/* `file` states `count` vertices. \return OK; ERR_FORMAT (another file states another number; more than INT32_MAX) */
+static int32_t vertices_agree(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
+                              graft_error *error)
 {
     GR_ASSERT(count >= 0);
     if (count > INT32_MAX) {
@@ -64,7 +65,7 @@ int32_t gr_io_vertices_agree_named(struct gr_vertices *vertices, const struct gr
                        "accepted only if features.npy or labels.npy has a row for each",
                        file->name, (long long)count, (long long)file->size, UNBACKED_MAX, UNBACKED_PER_BYTE);
     }
-    return gr_io_vertices_agree(vertices, file, count, error);
+    return vertices_agree(vertices, file, count, error);
 }
 
 /* A dangling link counts as existing, so that a part is not skipped because a disk is missing. */
@@ -80,12 +81,9 @@ static int32_t open_parts(struct gr_folder *folder, int fd, graft_error *error)
     char shown[GR_FILE_NAME];
 
     for (int i = 0; i < GR_PART_COUNT; i++) {
-        int32_t rc;
-
         if (!part_exists(fd, parts[i].name)) continue;
         gr_file_show(shown, folder->path, parts[i].name);
-        rc = gr_file_open(&folder->part[i].file, fd, parts[i].name, shown, error);
-        if (rc < 0) return rc;
+        GR_TRY(gr_file_open(&folder->part[i].file, fd, parts[i].name, shown, error));
     }
     return GRAFT_OK;
 }
@@ -131,11 +129,9 @@ static int32_t read_headers(struct gr_folder *folder, graft_error *error)
 {
     for (int i = 0; i < GR_PART_COUNT; i++) {
         struct gr_part_file *part = &folder->part[i];
-        int32_t              rc;
 
         if (i == GR_PART_GRAPH || part->file.fd < 0) continue;
-        rc = gr_io_npy_begin(&part->file, &parts[i].form, &part->npy, error);
-        if (rc < 0) return rc;
+        GR_TRY(gr_io_npy_begin(&part->file, &parts[i].form, &part->npy, error));
     }
     return GRAFT_OK;
 }
@@ -147,14 +143,12 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
     const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR];
     const struct gr_part_file *indices = &folder->part[GR_PART_INDICES], *values = &folder->part[GR_PART_VALUES];
     int64_t                    n_d[2];
-    int32_t                    rc;
 
     if (shape->npy.count != 2) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected 2: vertices and features",
                        shape->file.name, (long long)shape->npy.count);
     }
-    rc = gr_io_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_io_npy_read(&shape->file, &shape->npy, 0, 2, n_d, error));
     if (n_d[0] < 0 || n_d[0] != indptr->npy.count - 1) {
         return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld elements, expected one more than the %lld rows of '%s'",
                        indptr->file.name, (long long)indptr->npy.count, (long long)n_d[0], shape->file.name);
@@ -168,7 +162,7 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
                        (long long)indices->npy.count, values->file.name, (long long)values->npy.count);
     }
     folder->n_sparse_features = n_d[1];
-    return gr_io_vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
+    return vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
 }
 
 /* Features of 8 bits have a scale and a zero for each column. */
@@ -195,17 +189,21 @@ static int32_t check_scales(const struct gr_folder *folder, graft_error *error)
     return GRAFT_OK;
 }
 
+static int32_t check_columns(const struct gr_part_file *part, graft_error *error)
+{
+    if (part->npy.n_dims < 2 || (part->npy.shape[1] >= 1 && part->npy.shape[1] <= INT32_MAX)) return GRAFT_OK;
+    return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
+                   (long long)part->npy.shape[1], INT32_MAX);
+}
+
 /* Features, labels and split have one row for each vertex. */
 static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_error *error)
 {
     const struct gr_part_file *part = &folder->part[which];
 
     if (!gr_io_folder_has(folder, which)) return GRAFT_OK;
-    if (part->npy.n_dims == 2 && (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)) {
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
-                       (long long)part->npy.shape[1], INT32_MAX);
-    }
-    return gr_io_vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
+    GR_TRY(check_columns(part, error));
+    return vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
 /* Edge features have a row for each edge. */
@@ -214,9 +212,7 @@ static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *erro
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES], *part = &folder->part[GR_PART_EDGE_FEATURES];
 
     if (!gr_io_folder_has(folder, GR_PART_EDGE_FEATURES)) return GRAFT_OK;
-    if (part->npy.shape[1] < 1 || part->npy.shape[1] > INT32_MAX)
-        return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld columns, expected 1 to %d", part->file.name,
-                       (long long)part->npy.shape[1], INT32_MAX);
+    GR_TRY(check_columns(part, error));
     if (part->npy.shape[0] == edges->npy.shape[1]) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' has %lld rows, but '%s' has %lld edges; expected a row for each",
                    part->file.name, (long long)part->npy.shape[0], edges->file.name, (long long)edges->npy.shape[1]);
@@ -241,23 +237,15 @@ static int32_t check_file_shapes(struct gr_folder *folder, graft_error *error)
 
 static int32_t open_folder(struct gr_folder *folder, int fd, graft_error *error)
 {
-
     GR_TRY(open_parts(folder, fd, error));
     GR_TRY(check_presence(folder, error));
     GR_TRY(read_headers(folder, error));
     return check_file_shapes(folder, error);
 }
 
-static int32_t open_single_file(struct gr_folder *folder, graft_error *error)
-{
-    char shown[GR_FILE_NAME];
-
-    gr_file_show(shown, folder->path, NULL);
-    return gr_file_open(&folder->part[GR_PART_GRAPH].file, AT_FDCWD, folder->path, shown, error);
-}
-
 int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_error *error)
 {
+    char    shown[GR_FILE_NAME];
     int     fd;
     int32_t rc;
 
@@ -267,7 +255,10 @@ int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_erro
     do {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
-    if (fd < 0 && errno == ENOTDIR) return open_single_file(folder, error);
+    if (fd < 0 && errno == ENOTDIR) {
+        gr_file_show(shown, path, NULL);
+        return gr_file_open(&folder->part[GR_PART_GRAPH].file, AT_FDCWD, path, shown, error);
+    }
     if (fd < 0) {
         const int code = errno;
 
@@ -318,7 +309,6 @@ int32_t gr_io_folder_compare(const struct gr_folder *folder, struct gr_comm *com
     char        names[2 * GR_PART_COUNT][64];
     const char *name[2 * GR_PART_COUNT + 1];
     uint64_t    value[2 * GR_PART_COUNT + 1] = { 0 };
-    int32_t     rc = GRAFT_OK;
 
     if (comm->n_ranks == 1) return GRAFT_OK;
     for (int i = 0; i < GR_PART_COUNT; i++) {
@@ -330,8 +320,7 @@ int32_t gr_io_folder_compare(const struct gr_folder *folder, struct gr_comm *com
     }
     name[GR_PART_COUNT] = "the number of vertices";
     value[GR_PART_COUNT] = (uint64_t)folder->vertices.count;
-    rc = folder_digests(folder, comm->context, value + GR_PART_COUNT + 1, error);
-    GR_TRY(gr_comm_agree(comm, rc, error));
+    GR_TRY(gr_comm_agree(comm, folder_digests(folder, comm->context, value + GR_PART_COUNT + 1, error), error));
     return gr_comm_compare(comm, name, value, 2 * GR_PART_COUNT + 1, error);
 }
 

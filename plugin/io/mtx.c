@@ -118,10 +118,9 @@ static int32_t take_field(struct stream *stream, char field[FIELD_MAX])
 
 static int32_t end_line(struct stream *stream, const char *expected)
 {
-    char    field[FIELD_MAX];
-    int32_t rc = take_field(stream, field);
+    char field[FIELD_MAX];
 
-    if (rc < 0) return rc;
+    GR_TRY(take_field(stream, field));
     if (field[0] != '\0') return mtx_fail(stream, field, (int64_t)strlen(field), expected);
     if (mtx_peek(stream) == '\n') {
         stream->begin++;
@@ -141,10 +140,9 @@ static int same_word(const char *a, const char *b)
 /* The next field must be one of the words, a list that ends with NULL. *which is its index. */
 static int32_t mtx_take_word(struct stream *stream, const char *const *words, const char *expected, int *which)
 {
-    char    field[FIELD_MAX];
-    int32_t rc = take_field(stream, field);
+    char field[FIELD_MAX];
 
-    if (rc < 0) return rc;
+    GR_TRY(take_field(stream, field));
     for (int i = 0; words[i] != NULL; i++) {
         if (!same_word(field, words[i])) continue;
         *which = i;
@@ -178,9 +176,8 @@ static int32_t take_number(struct stream *stream, int64_t low, int64_t high, con
     char    field[FIELD_MAX], expected[96];
     int64_t value = 0;
     int     bad = 0;
-    int32_t rc = take_field(stream, field);
 
-    if (rc < 0) return rc;
+    GR_TRY(take_field(stream, field));
     for (const char *c = field; *c != '\0'; c++) {
         bad |= *c < '0' || *c > '9';
         bad |= __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c - '0', &value);
@@ -225,9 +222,8 @@ static int32_t take_value(struct stream *stream, locale_t locale, int whole, flo
     const char *expected = whole ? "an integer in the range of a float" : "a finite number in the range of a float";
     char        field[FIELD_MAX], *end;
     double      number;
-    int32_t     rc = take_field(stream, field);
 
-    if (rc < 0) return rc;
+    GR_TRY(take_field(stream, field));
     number = strtod_l(field, &end, locale);
     if (field[0] == '\0' || *end != '\0' || field[strspn(field, whole ? "0123456789+-" : "0123456789+-.eE")] != '\0' ||
         !(fabs(number) <= FLT_MAX)) {
@@ -250,16 +246,14 @@ static int32_t read_entry(struct stream *stream, const struct header *header, lo
 {
     int64_t row, col;
     float   value = 1;
-    int32_t rc;
 
-    GR_TRY_DONE(take_number(stream, 1, header->n, "a row", &row));
-    GR_TRY_DONE(take_number(stream, 1, header->n, "a column", &col));
-    if (header->weighted) GR_TRY_DONE(take_value(stream, locale, header->whole, &value));
-    GR_TRY_DONE(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
+    GR_TRY(take_number(stream, 1, header->n, "a row", &row));
+    GR_TRY(take_number(stream, 1, header->n, "a column", &col));
+    if (header->weighted) GR_TRY(take_value(stream, locale, header->whole, &value));
+    GR_TRY(end_line(stream, header->weighted ? "three fields: row, column, value" : "two fields: row, column"));
     append_edge(coo, row, col, value);
     if (header->symmetric && row != col) append_edge(coo, col, row, value);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Read at most `most` entries. *count is their number, plus 1 if another line follows or the last one is malformed. */
@@ -313,19 +307,17 @@ static int32_t take_range(const struct gr_reading *reading, struct stream *strea
     const int64_t begin = behind + gr_io_reading_share(reading, bytes, rank);
     const int64_t end = behind + gr_io_reading_share(reading, bytes, rank + 1);
     int64_t       lines, before, total;
-    int32_t       rc = GRAFT_OK;
 
     *most = header->entries;
     if (reading->comm->n_ranks == 1) return GRAFT_OK;
-    GR_TRY_DONE(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
-    GR_TRY_DONE(gr_io_reading_before(reading, lines, &before, &total, stream->error));
+    GR_TRY(gr_comm_agree(reading->comm, count_lines(stream, begin, end, &lines), stream->error));
+    GR_TRY(gr_io_reading_before(reading, lines, &before, &total, stream->error));
     stream_seek(stream, begin, stream->line + before);
     stream->stop = end;
     if (rank > 0) skip_line(stream);
     else lines++; /* the line right after the header */
     if (lines < *most) *most = lines;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int32_t fail_number(const struct stream *stream, const struct header *header, int64_t found)

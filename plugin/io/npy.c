@@ -84,14 +84,12 @@ static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
                   { "<i8", GRAFT_I64, 8 }, { "|u1", GRAFT_U8, 1 },   { "<u1", GRAFT_U8, 1 },
                   { "<f2", GRAFT_F16, 2 }, { "<V2", GRAFT_BF16, 2 }, { "|V2", GRAFT_BF16, 2 } }; /* of ml_dtypes */
     const char *why = "";
-    int32_t     rc;
 
     if (npy_peek(cursor) == '[') {
         return gr_fail(cursor->error, GRAFT_ERR_FORMAT, "'%s' holds records of several fields, expected %s",
                        cursor->file->name, cursor->form->text);
     }
-    rc = parse_string(cursor, cursor->descr);
-    if (rc < 0) return rc;
+    GR_TRY(parse_string(cursor, cursor->descr));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (strcmp(cursor->descr, types[i].text) != 0) continue;
         npy->dtype = types[i].dtype;
@@ -139,12 +137,9 @@ static int32_t parse_shape(struct cursor *cursor, struct gr_npy *npy)
     if (!npy_take(cursor, '(')) return npy_syntax_error(cursor, "'(' of the shape");
     npy->n_dims = 0;
     while (!npy_take(cursor, ')')) {
-        int32_t rc;
-
         if (!comma) return npy_syntax_error(cursor, "',' or ')'");
         if (npy->n_dims == GR_NPY_DIMS) return npy_syntax_error(cursor, "no more than 4 dimensions");
-        rc = parse_dim(cursor, &npy->shape[npy->n_dims++]);
-        if (rc < 0) return rc;
+        GR_TRY(parse_dim(cursor, &npy->shape[npy->n_dims++]));
         comma = npy_take(cursor, ',');
     }
     return npy->n_dims == 1 && !comma ? npy_syntax_error(cursor, "',' after the only length of the shape") : GRAFT_OK;
@@ -152,11 +147,10 @@ static int32_t parse_shape(struct cursor *cursor, struct gr_npy *npy)
 
 static int32_t parse_item(struct cursor *cursor, struct gr_npy *npy, int *seen)
 {
-    char    key[TEXT_MAX];
-    int     bit = 0;
-    int32_t rc = parse_string(cursor, key);
+    char key[TEXT_MAX];
+    int  bit = 0;
 
-    if (rc < 0) return rc;
+    GR_TRY(parse_string(cursor, key));
     if (strcmp(key, "descr") == 0) bit = KEY_DESCR;
     if (strcmp(key, "fortran_order") == 0) bit = KEY_ORDER;
     if (strcmp(key, "shape") == 0) bit = KEY_SHAPE;
@@ -177,11 +171,8 @@ static int32_t parse_dict(struct cursor *cursor, struct gr_npy *npy)
 
     if (!npy_take(cursor, '{')) return npy_syntax_error(cursor, "'{'");
     while (!npy_take(cursor, '}')) {
-        int32_t rc;
-
         if (!comma) return npy_syntax_error(cursor, "',' or '}'");
-        rc = parse_item(cursor, npy, &seen);
-        if (rc < 0) return rc;
+        GR_TRY(parse_item(cursor, npy, &seen));
         comma = npy_take(cursor, ',');
     }
     if (npy_peek(cursor) != '\0' || cursor->at < cursor->length)
@@ -239,9 +230,8 @@ static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t
     static const unsigned char magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };
     unsigned char              bytes[PREAMBLE_MAX] = { 0 };
     const int64_t              have = file->size < PREAMBLE_MAX ? file->size : PREAMBLE_MAX;
-    const int32_t              rc = gr_file_read(file, 0, bytes, have, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_file_read(file, 0, bytes, have, error));
     if (have < (int64_t)sizeof magic || memcmp(bytes, magic, sizeof magic) != 0) {
         return gr_fail(error, GRAFT_ERR_FORMAT,
                        "'%s' (%lld bytes) does not begin with \\x93NUMPY: it is not an .npy file", file->name,
@@ -271,16 +261,14 @@ int32_t gr_io_npy_begin(const struct gr_file *file, const struct gr_npy_form *fo
     char          text[HEADER_MAX];
     struct gr_npy read = { 0 };
     struct cursor cursor = { .file = file, .form = form, .error = error, .text = text };
-    int32_t       rc;
 
-    GR_TRY_DONE(read_preamble(file, &cursor.begin, &cursor.length, error));
-    GR_TRY_DONE(gr_file_read(file, cursor.begin, text, cursor.length, error));
-    GR_TRY_DONE(parse_dict(&cursor, &read));
+    GR_TRY(read_preamble(file, &cursor.begin, &cursor.length, error));
+    GR_TRY(gr_file_read(file, cursor.begin, text, cursor.length, error));
+    GR_TRY(parse_dict(&cursor, &read));
     read.offset = cursor.begin + cursor.length;
-    GR_TRY_DONE(check_npy_header(&cursor, &read));
+    GR_TRY(check_npy_header(&cursor, &read));
     *npy = read;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 int32_t gr_io_npy_read(const struct gr_file *file, const struct gr_npy *npy, int64_t first, int64_t count, void *to,

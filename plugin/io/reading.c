@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/reading.h"
 
-#include "base/assert.h"
 #include "base/memory.h"
 #include "base/sort.h"
 
@@ -38,9 +37,8 @@ int32_t gr_io_reading_before(const struct gr_reading *reading, int64_t mine, int
                              graft_error *error)
 {
     const struct gr_comm *comm = reading->comm;
-    const int32_t         rc = gr_comm_allgather(reading->comm, &mine, sizeof mine, reading->scratch, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_comm_allgather(reading->comm, &mine, sizeof mine, reading->scratch, error));
     *before = *total = 0;
     for (int32_t p = 0; p < comm->n_ranks; p++) {
         if (p < comm->rank) *before += reading->scratch[p];
@@ -145,8 +143,7 @@ int32_t gr_io_reading_send(struct gr_reading *reading, struct gr_coo *coo, graft
     coo->first_row = first;
     coo->n_rows = reading->first[comm->rank + 1] - first;
     if (comm->n_ranks == 1) return GRAFT_OK;
-    rc = gr_comm_route_init(&route, comm, error);
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error));
+    GR_TRY_DONE(gr_comm_agree(comm, gr_comm_route_init(&route, comm, error), error));
     for (int64_t i = 0; i < coo->count; i++) route.out[rank_of_vertex(reading, coo->row[i]) + 1]++;
     GR_TRY_DONE(gr_comm_route_plan(&route, error));
     if (value != NULL) GR_TRY_DONE(send_array(reading, coo, &route, &value, 4, error));

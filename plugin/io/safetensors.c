@@ -201,10 +201,9 @@ static int utf8_length(const struct scan *s, const char *at)
 /* A text between quotes becomes a terminated one. */
 static int32_t take_text(struct scan *s, const char **text, const char *expected, graft_error *error)
 {
-    char   *to;
-    int32_t rc = take_mark(s, '"', expected, error);
+    char *to;
 
-    if (rc < 0) return rc;
+    GR_TRY(take_mark(s, '"', expected, error));
     for (*text = to = s->at; s->at < s->end && *s->at != '"';) {
         const char *const here = s->at;
         const int         length = utf8_length(s, here);
@@ -258,10 +257,9 @@ static int32_t take_counts(struct scan *s, int64_t *counts, int32_t most, int32_
 
 static int32_t take_type(struct scan *s, graft_dtype *dtype, graft_error *error)
 {
-    const char   *begin = s->at, *name;
-    const int32_t rc = take_text(s, &name, "a type", error);
+    const char *begin = s->at, *name;
 
-    if (rc < 0) return rc;
+    GR_TRY(take_text(s, &name, "a type", error));
     for (int i = 0; i < N_TYPES; i++) {
         if (strcmp(types[i].name, name) == 0) {
             *dtype = types[i].dtype;
@@ -401,21 +399,19 @@ static int32_t scan_header(struct gr_tensors *f, const char *shown, graft_error 
 {
     struct scan   s = { f->text, f->text, f->text + f->header_bytes, shown, NULL };
     const int32_t most = count_braces(f);
-    int32_t       rc = GRAFT_OK;
 
-    GR_TRY_DONE(GR_NEW(f->context, f->tensors, most, error));
-    GR_TRY_DONE(take_mark(&s, '{', "the header, a JSON object", error));
+    GR_TRY(GR_NEW(f->context, f->tensors, most, error));
+    GR_TRY(take_mark(&s, '{', "the header, a JSON object", error));
     if (!takes(&s, '}')) {
         do {
-            GR_TRY_DONE(take_entry(&s, f, most, error));
+            GR_TRY(take_entry(&s, f, most, error));
         } while (takes(&s, ','));
-        GR_TRY_DONE(take_mark(&s, '}', "',' or the end of the header", error));
+        GR_TRY(take_mark(&s, '}', "',' or the end of the header", error));
     }
     take_padding(&s);
-    if (s.at < s.end) rc = scan_fail(&s, s.at, "nothing behind the header but spaces", error);
+    if (s.at < s.end) return scan_fail(&s, s.at, "nothing behind the header but spaces", error);
     f->not_canonical = s.not_canonical != NULL ? GR_TENSOR_PREFIX + (s.not_canonical - s.text) : 0;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 static int by_place(const void *left, const void *right)
@@ -449,9 +445,7 @@ static int32_t check_places(const struct gr_tensors *f, const char *shown, graft
 
 int32_t gr_io_tensors_parse(struct gr_tensors *f, const char *shown, graft_error *error)
 {
-    const int32_t rc = scan_header(f, shown, error);
-
-    if (rc < 0) return rc;
+    GR_TRY(scan_header(f, shown, error));
     qsort(f->tensors, (size_t)f->n_tensors, sizeof *f->tensors, by_place);
     return check_places(f, shown, error);
 }

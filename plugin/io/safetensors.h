@@ -2,9 +2,9 @@
  * of the tensors, without gaps. The header maps the name of each tensor to its type, shape and place in the data, and
  * "__metadata__" to an object of texts. https://github.com/huggingface/safetensors
  *
- * gr_io_tensors_write() and the packages of the format write the compact form of a header: no spaces except at the end,
- * to pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small letters
- * in other escapes (\u001f). The entries have any order.
+ * gr_io_tensor_file_write() and the packages of the format write the compact form of a header: no spaces except at the
+ * end, to pad the length to a multiple of 8; no unnecessary escapes; short escapes where they exist (\n), and small
+ * letters in other escapes (\u001f). The entries have any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -56,8 +56,3 @@ const struct gr_tensor *gr_io_tensors_find(const struct gr_tensors *tensors, con
 /** The name of a type in a header; its bytes. 0 or NULL: it has no place there. */
 const char *gr_io_tensor_type_name(graft_dtype dtype);
 int64_t     gr_io_tensor_type_bytes(graft_dtype dtype);
-
-/** Write prefix and header to `to` as far as `capacity` goes. The tensors have their places; spaces pad the header so
- *  that data begin at a multiple of 8. \return the bytes of prefix and header. */
-int64_t gr_io_tensors_write(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
-                            int32_t n_pairs, char *to, int64_t capacity);

@@ -10,11 +10,10 @@ int32_t gr_io_state_file_list(const graft_context *context, const struct gr_stat
                               struct gr_tensor_data **data, int32_t *count, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
-    int32_t          n = 0, rc;
+    int32_t          n = 0;
 
     while (items->at(items->owner, n, &item)) n++;
-    rc = GR_NEW(context, *data, n + more, error);
-    if (rc < 0) return rc;
+    GR_TRY(GR_NEW(context, *data, n + more, error));
     for (*count = 0; items->at(items->owner, *count, &item); ++*count) {
         struct gr_tensor_data *d = &(*data)[*count];
 

@@ -25,16 +25,23 @@ static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_err
     return gr_io_tensors_prefix(prefix, file->size, file->name, bytes, error);
 }
 
-int32_t gr_io_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                                 graft_error *error)
+/* Take the header apart, and check its checksum. */
+static int32_t check_header(struct gr_tensor_file *f, graft_error *error)
 {
-    header->context = context;
-    GR_TRY(read_prefix(file, &header->header_bytes, error));
-    header->data_bytes = file->size - GR_TENSOR_PREFIX - header->header_bytes;
-    GR_TRY(GR_NEW(context, header->text, header->header_bytes, error));
-    GR_TRY(gr_file_read(file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
-    GR_TRY(gr_io_tensors_parse(header, file->name, error));
-    return gr_io_checksum_check(header, file->name, error);
+    GR_TRY(gr_io_tensors_parse(&f->header, f->file.name, error));
+    return gr_io_checksum_check(&f->header, f->file.name, error);
+}
+
+static int32_t read_header(struct gr_tensor_file *f, graft_error *error)
+{
+    struct gr_tensors *header = &f->header;
+
+    header->context = f->context;
+    GR_TRY(read_prefix(&f->file, &header->header_bytes, error));
+    header->data_bytes = f->file.size - GR_TENSOR_PREFIX - header->header_bytes;
+    GR_TRY(GR_NEW(f->context, header->text, header->header_bytes, error));
+    GR_TRY(gr_file_read(&f->file, GR_TENSOR_PREFIX, header->text, header->header_bytes, error));
+    return check_header(f, error);
 }
 
 /* The unparsed header of rank 0. */
@@ -61,16 +68,6 @@ static int32_t share_header(struct gr_tensor_file *f, const char *path, graft_er
     return gr_comm_broadcast(f->comm, 0, header->text, (uint64_t)bytes[0], error);
 }
 
-static int32_t open_shared(struct gr_tensor_file *f, const char *path, graft_error *error)
-{
-    int32_t rc = share_header(f, path, error);
-
-    if (rc < 0) return rc;
-    rc = gr_io_tensors_parse(&f->header, f->file.name, error);
-    if (rc == GRAFT_OK) rc = gr_io_checksum_check(&f->header, f->file.name, error);
-    return gr_comm_agree(f->comm, rc, error);
-}
-
 int32_t gr_io_tensor_file_open(graft_context *context, struct gr_comm *comm, const char *path,
                                struct gr_tensor_file *file, graft_error *error)
 {
@@ -80,10 +77,11 @@ int32_t gr_io_tensor_file_open(graft_context *context, struct gr_comm *comm, con
     gr_file_show_path(shown, path != NULL ? path : "");
     gr_file_show_path(file->file.name, shown);
     if (comm != NULL) {
-        GR_TRY(open_shared(file, path, error));
+        GR_TRY(share_header(file, path, error));
+        GR_TRY(gr_comm_agree(comm, check_header(file, error), error));
     } else {
         GR_TRY(gr_file_open(&file->file, AT_FDCWD, path, shown, error));
-        GR_TRY(gr_io_tensor_file_header(context, &file->file, &file->header, error));
+        GR_TRY(read_header(file, error));
     }
     file->data = GR_TENSOR_PREFIX + file->header.header_bytes;
     return GRAFT_OK;

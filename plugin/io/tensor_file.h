@@ -40,11 +40,6 @@ int32_t gr_io_tensor_file_open(graft_context *context, struct gr_comm *comm, con
                                struct gr_tensor_file *file, graft_error *error);
 void    gr_io_tensor_file_close(struct gr_tensor_file *file);
 
-/** The header of a file that is open, taken apart and with the right checksum.
- *  \return OK; ERR_IO; ERR_FORMAT; ERR_NOMEM. */
-int32_t gr_io_tensor_file_header(graft_context *context, const struct gr_file *file, struct gr_tensors *header,
-                                 graft_error *error);
-
 /** Find the tensor with this name, type and shape; `why` ends the sentence of the error.
  *  \return OK; ERR_FORMAT. */
 int32_t gr_io_tensor_file_find(const struct gr_file *file, const struct gr_tensors *header,

@@ -4,7 +4,93 @@
 #include "io/checksum.h"
 #include "io/tensor_file.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* Bytes are counted, and written as far as the capacity allows. */
+struct header_text {
+    char   *to;
+    int64_t bytes, capacity;
+};
+
+static void put_bytes(struct header_text *h, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++, h->bytes++)
+        if (h->bytes < h->capacity) h->to[h->bytes] = bytes[i];
+}
+
+static void put_plain(struct header_text *h, const char *text)
+{
+    put_bytes(h, text, strlen(text));
+}
+
+static void put_quoted(struct header_text *h, const char *text)
+{
+    static const char means[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    char              escape[8];
+
+    put_bytes(h, "\"", 1);
+    for (; *text != '\0'; text++) {
+        const char *found = strchr(means, *text);
+
+        if (found == NULL && (unsigned char)*text >= ' ') {
+            put_bytes(h, text, 1);
+            continue;
+        }
+        if (found != NULL) snprintf(escape, sizeof escape, "\\%c", letters[found - means]);
+        else snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*text);
+        put_plain(h, escape);
+    }
+    put_bytes(h, "\"", 1);
+}
+
+static void put_counts(struct header_text *h, const int64_t *counts, int32_t n)
+{
+    char digits[24];
+
+    put_bytes(h, "[", 1);
+    for (int32_t i = 0; i < n; i++) {
+        snprintf(digits, sizeof digits, "%s%lld", i > 0 ? "," : "", (long long)counts[i]);
+        put_plain(h, digits);
+    }
+    put_bytes(h, "]", 1);
+}
+
+static void put_tensor(struct header_text *h, const struct gr_tensor *t)
+{
+    put_bytes(h, ",", 1);
+    put_quoted(h, t->name);
+    put_plain(h, ":{\"dtype\":");
+    put_quoted(h, gr_io_tensor_type_name(t->dtype));
+    put_plain(h, ",\"shape\":");
+    put_counts(h, t->shape, t->n_dims);
+    put_plain(h, ",\"data_offsets\":");
+    put_counts(h, (const int64_t[]){ t->begin, t->end }, 2);
+    put_bytes(h, "}", 1);
+}
+
+/* Write prefix and header to `to` as far as `capacity` goes. The tensors have their places; spaces pad the header so
+ * that data begin at a multiple of 8. Returns the bytes of prefix and header. */
+static int64_t write_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
+                            int32_t n_pairs, char *to, int64_t capacity)
+{
+    struct header_text h = { to, GR_TENSOR_PREFIX, capacity };
+
+    put_plain(&h, "{\"__metadata__\":{");
+    for (int32_t i = 0; i < n_pairs; i++) {
+        if (i > 0) put_bytes(&h, ",", 1);
+        put_quoted(&h, pairs[i].key);
+        put_bytes(&h, ":", 1);
+        put_quoted(&h, pairs[i].value);
+    }
+    put_bytes(&h, "}", 1);
+    for (int32_t i = 0; i < n_tensors; i++) put_tensor(&h, &tensors[i]);
+    put_bytes(&h, "}", 1);
+    while (h.bytes % 8 != 0) put_bytes(&h, " ", 1);
+    for (int i = 0; i < GR_TENSOR_PREFIX && i < capacity; i++)
+        to[i] = (char)((uint64_t)(h.bytes - GR_TENSOR_PREFIX) >> (8 * i));
+    return h.bytes;
+}
 
 /* The tensors with their places in the file, tensors of 8-byte elements first, so that all are aligned. */
 struct layout {
@@ -78,10 +164,8 @@ static int32_t make_pairs(const graft_context *context, const struct layout *l, 
                           int32_t n_theirs, const char *of_tensors, char *of_header, struct gr_tensor_pair **pairs,
                           int32_t *n, graft_error *error)
 {
-    const int32_t rc = GR_NEW(context, *pairs, n_theirs + 2, error);
-
     *n = 0;
-    if (rc < 0) return rc;
+    GR_TRY(GR_NEW(context, *pairs, n_theirs + 2, error));
     for (int32_t i = 0; i < n_theirs; i++)
         if (strcmp(theirs[i].key, GR_CHECKSUM_OF_TENSORS) != 0 && strcmp(theirs[i].key, GR_CHECKSUM_OF_HEADER) != 0)
             (*pairs)[(*n)++] = theirs[i];
@@ -101,9 +185,9 @@ static int32_t make_header(const graft_context *context, const struct layout *l,
     GR_TRY_DONE(GR_NEW(context, of_tensors, gr_io_checksum_place(l->tensors, l->n, NULL) + 1, error));
     write_checksums(l, of_tensors);
     GR_TRY_DONE(make_pairs(context, l, theirs, n_theirs, of_tensors, of_header, &pairs, &n, error));
-    *bytes = gr_io_tensors_write(l->tensors, l->n, pairs, n, NULL, 0);
+    *bytes = write_header(l->tensors, l->n, pairs, n, NULL, 0);
     GR_TRY_DONE(GR_NEW(context, *header, *bytes, error));
-    gr_io_tensors_write(l->tensors, l->n, pairs, n, *header, *bytes);
+    write_header(l->tensors, l->n, pairs, n, *header, *bytes);
 done:
     gr_free(context, pairs);
     gr_free(context, of_tensors);

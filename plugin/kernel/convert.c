@@ -1,6 +1,5 @@
 /* Conversion between float and bfloat16.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "base/bfloat.h"
 #include "base/parallel.h"
 #include "kernel/kernel.h"

@@ -84,11 +84,8 @@ void gr_matrix_unprepare(graft_matrix *matrix);
 /** Divide the matrix into blocks of `rows` rows, unless this was done before. They share its columns and values, and
  *  are freed with the data prepared by kernels. \return OK; ERR_NOMEM */
 int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error);
-void    gr_matrix_drop_blocks(graft_matrix *matrix);
 /** Bytes of the blocks, without data prepared by kernels. */
 int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix);
-/** The values of the matrix have moved. */
-void    gr_matrix_blocks_set_values(graft_matrix *matrix);
 
 /** The data that kernel `module` prepared for the matrix; prepared in the first call. \return OK; ERR_NOMEM; errors of
  *  the kernel */

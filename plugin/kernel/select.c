@@ -149,16 +149,15 @@ static int32_t try_kernels(graft_context *context, const graft_mxm_args *args, i
 {
     const char *chosen = gr_kernel_options(context)->mxm;
     int32_t     order[GR_MODULE_MAX], count = 0;
-    int32_t     rc = gr_modules_order(context, "kernel", chosen, order, &count, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_modules_order(context, "kernel", chosen, order, &count, error));
     if (strcmp(chosen, "auto") != 0 && gr_base_options(context)->strict) count = 1;
     for (int32_t i = 0; i < count; i++) {
         const struct gr_module *module = &context->modules.at[order[i]];
         graft_mxm_args          asked = *args;
         void                   *prepared = NULL;
+        int32_t                 rc = prepare_kernel(context, order[i], &asked, &prepared, reasons, error);
 
-        rc = prepare_kernel(context, order[i], &asked, &prepared, reasons, error);
         if (rc == GRAFT_OK && !dry) {
             rc = run_kernel(module, prepared, args, &asked, error);
             if (rc == GRAFT_ERR_UNSUPPORTED)
@@ -206,9 +205,9 @@ done:
 int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *concurrent, graft_error *error)
 {
     struct reasons reasons = { .end = { reasons.text, sizeof reasons.text } };
-    int32_t        taken = 0, rc = try_kernels(context, args, 1, &reasons, &taken, error);
+    int32_t        taken = 0;
 
-    if (rc < 0) return rc;
+    GR_TRY(try_kernels(context, args, 1, &reasons, &taken, error));
     if (context->modules.at[taken].path != NULL) *concurrent = 0; /* the states of built-in kernels do not change */
     record_last_run(context, &context->modules.at[taken], gr_kernel_options(context)->mxm, &reasons);
     return GRAFT_OK;
@@ -220,7 +219,7 @@ int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char 
     const char    *chosen = gr_kernel_options(context)->mxm;
     struct reasons reasons = { .end = { reasons.text, sizeof reasons.text } };
     graft_mxm_args complete;
-    int32_t        taken = 0, rc;
+    int32_t        taken = 0;
 
     if (args == NULL) {
         snprintf(text, capacity, "%s", context->last_run[0] != '\0' ? context->last_run : "no product has run yet\n");
@@ -228,8 +227,7 @@ int32_t gr_mxm_explain(graft_context *context, const graft_mxm_args *args, char 
     }
     complete = *args;
     complete.threads = threads_for(context, args);
-    rc = try_kernels(context, &complete, 1, &reasons, &taken, error);
-    if (rc < 0) return rc;
+    GR_TRY(try_kernels(context, &complete, 1, &reasons, &taken, error));
     snprintf(text, capacity, "%s would run: %s, by option mxm.kernel = %s\n%s", context->modules.at[taken].name,
              context->modules.at[taken].detail, chosen, reasons.text);
     return GRAFT_OK;

@@ -193,9 +193,7 @@ static double value_at(const void *data, graft_dtype dtype, int64_t at)
     return (double)gr_bfloat_widen(((const uint16_t *)data)[at]);
 }
 
-/* Sum over the entries of the row of
- * a_ik b_kj
- * . */
+/* The sum of |a_ik b_kj| over the entries of the row. */
 static double magnitude(const struct single *one, int64_t j)
 {
     const graft_dense *b = one->args.b;

@@ -2,15 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/options.h"
+#include "base/sort.h"
 #include "comm/collective.h"
 #include "mgn/inside.h"
 
 #include <string.h>
-
-static int64_t greater_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Allocate n rows of `elements` elements. */
 static int32_t new_row_array(struct gr_mgn *g, struct gr_pool *pool, char **rows, int64_t n, int64_t elements,
@@ -28,8 +24,8 @@ static int32_t new_blocks(struct gr_mgn *g, graft_dtype dtype, graft_error *erro
     const struct gr_mgn_shape *shape = g->shape;
     struct gr_nn_form          form = { .linear = (int32_t)shape->options.linear, .is_elu = shape->options.is_elu };
 
-    form.widest = greater_of(gr_mgn_width(g), shape->n_out);
-    form.widest_in = greater_of(form.widest, greater_of(shape->n_node_in, shape->n_edge_in));
+    form.widest = gr_larger(gr_mgn_width(g), shape->n_out);
+    form.widest_in = gr_larger(form.widest, gr_larger(shape->n_node_in, shape->n_edge_in));
     form.is_whole = g->mesh->kind == GRAFT_MESH_SHARED && g->mesh->comm->n_ranks > 1;
     return gr_nn_blocks_init(&g->blocks, g->context, dtype, &form, &g->memory, error);
 }
@@ -174,10 +170,10 @@ int32_t gr_mgn_reserve_backward(struct gr_mgn *g, graft_error *error)
 
     if (g->partials.at != NULL) return GRAFT_OK;
     g->partials.count = GR_MGN_PARTIALS;
-    g->partials.elements = greater_of(gr_nn_mlp_elements(&shape->decoder), gr_nn_mlp_elements(&shape->node_encoder));
-    g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge_encoder));
+    g->partials.elements = gr_larger(gr_nn_mlp_elements(&shape->decoder), gr_nn_mlp_elements(&shape->node_encoder));
+    g->partials.elements = gr_larger(g->partials.elements, gr_nn_mlp_elements(&shape->edge_encoder));
     if (shape->options.layers > 0)
-        g->partials.elements = greater_of(g->partials.elements, gr_nn_mlp_elements(&shape->edge[0]));
+        g->partials.elements = gr_larger(g->partials.elements, gr_nn_mlp_elements(&shape->edge[0]));
     GR_TRY_DONE(gr_nn_blocks_reserve(&g->blocks, &g->backward_memory, error));
     GR_TRY_DONE(new_kept_arrays(g, &g->backward_memory, error));
     rc = new_gradients(g, &g->backward_memory, error);

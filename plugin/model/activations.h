@@ -58,7 +58,7 @@ struct gr_activations {
     uint8_t               *bits;             /* [n_dst x (out+7)/8] 1: activation and dropout keep the element */
     float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
     float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
-    float                 *joined; /* [n_src x in] input made of several outputs, for option jumping: run/jumping.c */
+    float                 *joined; /* [n_src x in] input made of several outputs, for option jumping: run/layers.c */
     void                  *own[GR_OWN_ARRAYS]; /* arrays in the table of the kind, by index; NULL: not used */
 };
 

@@ -1,11 +1,19 @@
-/* The configuration of a model, from the options of the context.
+/* The kinds of models, and the configuration of a model from the options of the context.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "base/context.h"
 #include "base/options.h"
 #include "model/kind.h"
 #include "model/options.h"
 #include "nn/options.h"
+
+#define KIND(constant, word) &gr_kind_##word,
+static const struct gr_model_kind *const kinds[GR_KINDS] = { GR_KIND_MAP(KIND) };
+
+const struct gr_model_kind *gr_model_kind(enum gr_kind kind)
+{
+    GR_ASSERT(kind < GR_KINDS);
+    return kinds[kind];
+}
 
 int64_t gr_model_config_wide(const struct gr_config *config, int32_t l)
 {

@@ -112,14 +112,9 @@ static int32_t conv_backward(struct gr_run *run, struct gr_activations *a, struc
     const struct gr_layer *layer = a->layer;
 
     if (layer->self != NULL) GR_TRY(gr_model_weight_gradient(run, own_rows(a, x), g, 0, layer->self, error));
-    if (layer->neigh == NULL) {
-        if (dx != NULL) return own_gradient(run, a, g, dx, run->below, error);
-    } else if (a->aggregate_first) {
-        return backward_gathered(run, a, g, dx, error);
-    } else {
-        return conv_backward_transformed(run, a, x, g, dx, error);
-    }
-    return GRAFT_OK;
+    if (layer->neigh == NULL) return dx != NULL ? own_gradient(run, a, g, dx, run->below, error) : GRAFT_OK;
+    if (a->aggregate_first) return backward_gathered(run, a, g, dx, error);
+    return conv_backward_transformed(run, a, x, g, dx, error);
 }
 
 static const struct gr_parameter_shape sage_shapes[] = {

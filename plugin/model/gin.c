@@ -58,13 +58,9 @@ static int32_t gin_begin(struct gr_run *run, struct gr_activations *a, struct gr
 {
     struct gr_rows rows = inner_rows(run, a);
 
-    if (a->aggregate_first) {
-        GR_TRY(gr_model_layer_gather(run, a, x, 1, error));
-        return gr_model_product_rows(run, gr_model_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
-    } else {
-        GR_TRY(forward_transformed(run, a, x, &rows, error));
-    }
-    return GRAFT_OK;
+    if (!a->aggregate_first) return forward_transformed(run, a, x, &rows, error);
+    GR_TRY(gr_model_layer_gather(run, a, x, 1, error));
+    return gr_model_product_rows(run, gr_model_layer_gathered(run, a), a->layer->neigh, 0, &rows, error);
 }
 
 static int32_t gin_forward(struct gr_run *run, struct gr_activations *a, struct gr_operand x, struct gr_rows *rows,
@@ -106,7 +102,6 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     const int64_t           n_dst = a->block->n_dst;
     struct gr_rows_backward inner = { .rows = inner_rows(run, a), .left = run->space.left[1] };
     struct gr_epilogue      epilogue = { .some = gr_nn_rows_backward_part, .arg = &inner };
-    int32_t                 rc = GRAFT_OK;
 
     GR_TRY(
         gr_model_weight_gradient(run, gr_dense_operand(a->own[INNER], layer->out, n_dst), g, 0, layer->outer, error));
@@ -119,7 +114,7 @@ static int32_t gin_backward(struct gr_run *run, struct gr_activations *a, struct
     gr_model_layer_rows_backward(run, &inner);
     if (!a->aggregate_first) return gin_backward_transformed(run, a, x, g, dx, error);
     GR_TRY(gr_model_weight_gradient(run, gr_model_layer_gathered(run, a), run->space.scratch, 0, layer->neigh, error));
-    if (dx == NULL) return rc;
+    if (dx == NULL) return GRAFT_OK;
     GR_TRY(gr_model_input_gradient(run, run->space.scratch, n_dst, layer->neigh, 0, NULL, g, error));
     return scatter_gradient(run, a, g, layer->in, dx, run->below, error);
 }

@@ -243,13 +243,11 @@ int32_t gr_model_labels_product(struct gr_run *run, struct gr_operand x, const s
                                 float *out, graft_error *error)
 {
     const struct gr_parameter product = product_of(run, w);
-    int32_t                   rc = GRAFT_OK;
 
-    GR_TRY_DONE(gr_model_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
-    if (x.labels == GR_LABELS_GATHERED) rc = gr_model_product(run, sums_of(run, x), &product, beta, NULL, out, error);
-    else own_product(run, x.rows, run->labels.product, w->cols, beta != 0, out);
-done:
-    return rc;
+    GR_TRY(gr_model_product(run, embedding_of(run), w, 0, NULL, run->labels.product, error));
+    if (x.labels == GR_LABELS_GATHERED) return gr_model_product(run, sums_of(run, x), &product, beta, NULL, out, error);
+    own_product(run, x.rows, run->labels.product, w->cols, beta != 0, out);
+    return GRAFT_OK;
 }
 
 int32_t gr_model_labels_gradient(struct gr_run *run, struct gr_operand x, const float *g, struct gr_parameter *w,

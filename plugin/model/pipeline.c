@@ -2,13 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/workers.h"
 
-#include "base/dtype.h"
 #include "dense/dense.h"
 
 #include <sched.h>
 #include <string.h>
-
-/* -- one task ----------------------------------------------------------------------------------------------------- */
 
 /* The epilogue of a block of rows. The kernel and the dense module count its rows from 0. */
 struct shifted {
@@ -95,8 +92,6 @@ static int32_t run_task(struct gr_run *run, struct gr_work_task *t, int threads,
     }
     return GRAFT_OK;
 }
-
-/* -- execution ---------------------------------------------------------------------------------------------------- */
 
 static void lock(struct gr_workers *w)
 {

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/dtype.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "graph/csr.h"
 #include "model/kind.h"
 #include "model/options.h"
@@ -130,11 +131,6 @@ void gr_model_workers_begin(struct gr_run *run)
     forget_tasks(w);
 }
 
-static int64_t max_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Choose the number of stages by MixGCN 3.2: with bandwidth b, a product of a row waits for b more rows. */
 static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
 {
@@ -146,13 +142,13 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
         for (int64_t e = csr->row_ptr[row]; e < csr->row_ptr[row + 1]; e++) {
             const int64_t column = gr_csr_column(csr, e);
 
-            bandwidth = max_of(bandwidth, column > row ? column - row : row - column);
+            bandwidth = gr_larger(bandwidth, column > row ? column - row : row - column);
         }
     }
     w->report.bandwidth = csr->n_rows > 0 ? (double)bandwidth / (double)csr->n_rows : 0;
     if (bandwidth >= csr->n_rows) return GR_STAGES_MOST;
     wanted = (2 * csr->n_rows + csr->n_rows - bandwidth - 1) / (csr->n_rows - bandwidth);
-    return max_of(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
+    return gr_larger(4, wanted < GR_STAGES_MOST ? wanted : GR_STAGES_MOST);
 }
 
 /* Choose the number of stages over ranks, where all rows are computed before they are sent: the bandwidth does not
@@ -160,7 +156,7 @@ static int64_t stages_of(struct gr_workers *w, const graft_matrix *a)
 static int64_t stages_of_ranks(const struct gr_run *run)
 {
     if (run->workers->stages > 0) return run->workers->stages;
-    return max_of(4, run->threads < GR_STAGES_MOST ? run->threads : GR_STAGES_MOST);
+    return gr_larger(4, run->threads < GR_STAGES_MOST ? run->threads : GR_STAGES_MOST);
 }
 
 int64_t gr_model_workers_stages(const struct gr_run *run)
@@ -176,8 +172,8 @@ int64_t gr_model_workers_stages(const struct gr_run *run)
  * blocks of successive products match. */
 static int64_t rows_of_stage(const struct gr_run *run, int64_t n)
 {
-    const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : max_of(GR_CHUNK_ROWS, MODULE_ROWS);
-    const int64_t stages = gr_model_workers_stages(run), rows = max_of(1, (n + stages - 1) / stages);
+    const int64_t align = run->dense->path == NULL ? GR_CHUNK_ROWS : gr_larger(GR_CHUNK_ROWS, MODULE_ROWS);
+    const int64_t stages = gr_model_workers_stages(run), rows = gr_larger(1, (n + stages - 1) / stages);
 
     return (rows + align - 1) / align * align;
 }
@@ -447,7 +443,7 @@ int gr_model_workers_mix(struct gr_run *run, int64_t count, const struct gr_mix 
     const struct gr_work work = { .kind = GR_WORK_MIX, .mix = *mix };
 
     if (!gr_model_workers_are_recording(run)) return 0;
-    return record(run, &work, NULL, count, count / max_of(1, run->workers->stages_used) + 1);
+    return record(run, &work, NULL, count, count / gr_larger(1, run->workers->stages_used) + 1);
 }
 
 void gr_model_workers_own_pass(const struct gr_run *run, int32_t layer, int is_inner, struct gr_rows_backward *pass)

@@ -12,7 +12,7 @@
 #include "mgn/mgn.h"
 #include "network/options.h"
 #include "nn/optimizer.h"
-#include "nn/state.h"
+#include "nn/parameter.h"
 #include "nn/statistics.h"
 
 #define GR_NETWORK_ARCHITECTURE "graft.mgn/1"

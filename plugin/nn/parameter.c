@@ -36,7 +36,8 @@ static int32_t new_array(const struct gr_parameters *all, struct gr_budget *budg
     return *array != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
-void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array)
+/* Divide `array` among the parameters, in the order of the list, as their arrays for one copy. */
+static void place_copy(struct gr_parameters *all, enum gr_copy copy, void *array)
 {
     char *at = array;
 
@@ -62,7 +63,7 @@ int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum 
 
     if (gr_nn_array(all, copy) != NULL) return GRAFT_OK;
     GR_TRY(new_array(all, budget, use, all_elements(all), &array, error));
-    gr_nn_place(all, copy, array);
+    place_copy(all, copy, array);
     return GRAFT_OK;
 }
 

@@ -1,10 +1,12 @@
 /* The parameters of a network by name, with their gradients, best values and moments, in float or double.
  *
- * parameter.c  names, memory, initial values     optimizer.h  steps, clipping, the learning rate
+ * parameter.c  names, memory, initial values     state.c      items of a state
+ * optimizer.h  steps, clipping, the learning rate
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "base/budget.h"
+#include "graft_train.h"
 
 /** The arrays of a parameter, all of its shape. The first GR_STATE_COPIES are in the state of a training. */
 enum gr_copy {
@@ -66,7 +68,7 @@ static inline int64_t gr_parameter_elements(const struct gr_parameter *p)
     return p->rows * p->cols;
 }
 
-/** The array of a copy that gr_nn_place() or gr_nn_reserve() has set; NULL before. */
+/** The array of a copy that gr_nn_reserve() has set; NULL before. */
 static inline void *gr_nn_array(const struct gr_parameters *all, enum gr_copy copy)
 {
     return all->list[0].copy[copy];
@@ -92,9 +94,6 @@ static inline void gr_nn_put(graft_dtype dtype, void *array, int64_t i, double v
 /** Append a parameter to a list that has space for it. */
 struct gr_parameter *gr_nn_add(struct gr_parameters *all, const char *name, const struct gr_parameter *shape);
 
-/** Divide `array` among the parameters, in the order of the list, as their arrays for one copy. */
-void gr_nn_place(struct gr_parameters *all, enum gr_copy copy, void *array);
-
 /** Allocate arrays of zeros for each parameter: with `copies` 1 the values, with GR_STATE_COPIES all that are in the
  *  state of a training. */
 int32_t gr_nn_allocate(struct gr_parameters *all, struct gr_budget *budget, int32_t copies, graft_error *error);
@@ -111,3 +110,18 @@ int32_t gr_nn_init(struct gr_parameters *all, struct gr_budget *budget, uint64_t
 
 /** Set the initial values, which depend on the seed and on the index in the list. All values must be 0 before. */
 void gr_nn_set_first(struct gr_parameters *all, uint64_t seed);
+
+/* -- items of a state, which a host or a file gives --------------------------------------------------------------- */
+
+/** Describe a copy of parameter i as an item of the state, without copying its values. */
+void gr_nn_item(const struct gr_parameters *all, int32_t i, enum gr_copy copy, graft_state_item *item);
+
+int64_t gr_nn_item_bytes(const graft_state_item *item);
+
+/** Check that an item has the type and the shape of `ours`. \return OK; ERR_FORMAT. */
+int32_t gr_nn_check_form(const graft_state_item *item, const graft_state_item *ours, graft_error *error);
+
+/** Check all values of an item: they must be finite; finite and not negative; or 0 to 2^62, so that counting can
+ *  continue from them. \return OK; ERR_FORMAT. */
+enum gr_nn_values { GR_NN_FINITE, GR_NN_NOT_NEGATIVE, GR_NN_COUNTER };
+int32_t gr_nn_check_values(const graft_state_item *item, enum gr_nn_values legal, graft_error *error);

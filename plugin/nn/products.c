@@ -37,9 +37,9 @@ int32_t gr_nn_use_module(struct gr_nn_blocks *b, const struct gr_module *module,
 int32_t gr_nn_choose_module(struct gr_nn_blocks *b, graft_error *error)
 {
     const struct gr_module *chosen;
-    int32_t                 rc = gr_dense_choose_for(b->context, b->dtype, &chosen, error);
 
-    return rc < 0 ? rc : gr_nn_use_module(b, chosen, error);
+    GR_TRY(gr_dense_choose_for(b->context, b->dtype, &chosen, error));
+    return gr_nn_use_module(b, chosen, error);
 }
 
 static int32_t run_alone(struct gr_nn_blocks *b, const graft_gemm *gemm, graft_error *error)

@@ -8,7 +8,6 @@
 #include "base/dropout.h"
 #include "nn/layer_norm.h"
 
-#include <math.h>
 #include <string.h>
 
 #define JOIN_(a, b) a##b

@@ -1,9 +1,8 @@
 /* Items of a state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "nn/state.h"
+#include "nn/parameter.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdio.h>
 
 void gr_nn_item(const struct gr_parameters *all, int32_t i, enum gr_copy copy, graft_state_item *item)
@@ -18,7 +17,7 @@ void gr_nn_item(const struct gr_parameters *all, int32_t i, enum gr_copy copy, g
     item->data = p->copy[copy];
 }
 
-int64_t gr_nn_item_elements(const graft_state_item *item)
+static int64_t item_elements(const graft_state_item *item)
 {
     int64_t count = 1;
 
@@ -28,7 +27,7 @@ int64_t gr_nn_item_elements(const graft_state_item *item)
 
 int64_t gr_nn_item_bytes(const graft_state_item *item)
 {
-    return gr_nn_item_elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
+    return item_elements(item) * (item->dtype == GRAFT_F32 ? 4 : 8);
 }
 
 /* Write type and shape of an item as text, such as "F32 [128, 64]". */
@@ -73,7 +72,7 @@ static double value_at(const graft_state_item *item, int64_t i)
 static int are_floats_within(const graft_state_item *item, float least)
 {
     const float  *values = item->data;
-    const int64_t count = item->dtype == GRAFT_F32 ? gr_nn_item_elements(item) : 0;
+    const int64_t count = item->dtype == GRAFT_F32 ? item_elements(item) : 0;
     int           bad = item->dtype != GRAFT_F32;
 
     for (int64_t i = 0; i < count; i++) bad |= !(values[i] >= least && values[i] <= FLT_MAX);
@@ -82,7 +81,7 @@ static int are_floats_within(const graft_state_item *item, float least)
 
 int32_t gr_nn_check_values(const graft_state_item *item, enum gr_nn_values legal, graft_error *error)
 {
-    const int64_t count = gr_nn_item_elements(item);
+    const int64_t count = item_elements(item);
 
     if (are_floats_within(item, legal == GR_NN_FINITE ? -FLT_MAX : 0)) return GRAFT_OK;
     for (int64_t i = 0; i < count; i++) {

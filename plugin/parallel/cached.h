@@ -25,6 +25,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/sort.h"
 #include "comm/route.h"
 #include "graft_report.h"
 #include "halo/links.h"
@@ -165,11 +166,6 @@ struct gr_cached {
     float                   *buffer; /* [larger of both push.most x widest] sent or received rows */
     int64_t                  widest;
 };
-
-static inline int64_t gr_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /** Rows of this rank in the halo of rank q, and rows of rank q in the halo of this rank. */
 static inline int64_t gr_rows_sent(const struct gr_cached *cached, int32_t q)

@@ -300,8 +300,7 @@ int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, 
     GR_ASSERT(child->pid >= 0 || child->both >= 0);
     if (rc < 0) return rc;
     close_end(&child->both);
-    rc = reap_child(child, &status, meanwhile, error);
-    if (rc < 0) return rc;
+    GR_TRY(reap_child(child, &status, meanwhile, error));
     if (child->error_end >= 0) read_error_text(child);
     if (status != -1 && WIFEXITED(status)) child->exit_code = WEXITSTATUS(status);
     if (status == -1) snprintf(how, sizeof how, "has not ended after %.0f seconds (option partition)", child->timeout);

@@ -30,7 +30,7 @@ static int32_t collect_halo(struct gr_joint *j, const struct gr_slice *in, graft
         if (column < in->first || column >= end) leaving[put++] = column;
     }
     GR_TRY_DONE(gr_sort_unique(j->context, leaving, j->first[j->comm->n_ranks], &count, error));
-    GR_TRY_DONE(GR_NEW(j->context, j->vertex, count, error));
+    GR_TRY_DONE(GR_POOL_NEW(j->context, &j->pool, j->vertex, count, error));
     memcpy(j->vertex, leaving, (size_t)count * sizeof *leaving);
     j->n_halo = count;
     if (in->rows->n_rows + count > INT32_MAX)
@@ -48,21 +48,22 @@ static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_err
 {
     const int64_t n = in->rows->n_rows, entries = gr_csr_entries(in->rows);
     const int     threads = gr_threads_worth(gr_context_threads(j->context, 0), entries);
+    int32_t      *columns;
 
-    if (GR_NEW(j->context, j->column, entries, error) < 0) return GRAFT_ERR_NOMEM;
+    GR_TRY(GR_POOL_NEW(j->context, &j->pool, columns, entries, error));
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
     for (int64_t e = 0; e < entries; e++) {
         const int64_t column = gr_csr_column(in->rows, e);
         const int     own = column >= in->first && column < in->first + n;
 
-        j->column[e] = (int32_t)(own ? column - in->first : n + gr_sorted_index(j->vertex, j->n_halo, column));
+        columns[e] = (int32_t)(own ? column - in->first : n + gr_sorted_index(j->vertex, j->n_halo, column));
     }
     j->rows = (graft_csr){ .size = sizeof j->rows,
                            .index_type = GRAFT_I32,
                            .n_rows = n,
                            .n_cols = n + j->n_halo,
                            .row_ptr = in->rows->row_ptr,
-                           .col_idx = j->column };
+                           .col_idx = columns };
     j->slice = (struct gr_slice){ &j->rows, 0, in->train_mask };
     return GRAFT_OK;
 }
@@ -81,17 +82,17 @@ static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input
         GR_TRY(collect_halo(j, in, error));
         GR_TRY(localize(j, in, error));
         GR_TRY(gr_comm_route_init(&j->route, j->comm, error));
-        GR_TRY(GR_NEW(j->context, j->out_at, n_ranks, error));
-        GR_TRY(GR_NEW(j->context, j->in_at, n_ranks, error));
-        GR_TRY(GR_NEW(j->context, j->out_start, n_ranks + 1, error));
-        GR_TRY(GR_NEW(j->context, j->in_start, n_ranks + 1, error));
+        GR_TRY(GR_POOL_NEW(j->context, &j->pool, j->out_at, n_ranks, error));
+        GR_TRY(GR_POOL_NEW(j->context, &j->pool, j->in_at, n_ranks, error));
+        GR_TRY(GR_POOL_NEW(j->context, &j->pool, j->out_start, n_ranks + 1, error));
+        GR_TRY(GR_POOL_NEW(j->context, &j->pool, j->in_start, n_ranks + 1, error));
         GR_TRY(gr_comm_reserve(j->comm, (uint64_t)input->parts * GR_SHARES * sizeof *j->loads.has, error));
         for (int64_t i = 0, p = 0; i < j->n_halo; i++) {
             while (j->vertex[i] >= j->first[p + 1]) p++;
             j->route.out[p + 1]++;
         }
     }
-    GR_TRY(GR_NEW(j->context, j->owner, j->slice.rows->n_rows + j->n_halo, error));
+    GR_TRY(GR_POOL_NEW(j->context, &j->pool, j->owner, j->slice.rows->n_rows + j->n_halo, error));
     memset(j->owner, -1, (size_t)(j->slice.rows->n_rows + j->n_halo) * sizeof *j->owner);
     return GRAFT_OK;
 }
@@ -99,12 +100,12 @@ static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input
 /* Send the other ranks the indices, in their slices, of their rows in the halo of this rank. */
 static int32_t ask_owners(struct gr_joint *j, graft_error *error)
 {
-    int32_t rc = gr_comm_route_plan(&j->route, error);
+    int32_t rc;
 
-    if (rc < 0) return rc;
-    rc = GR_NEW(j->context, j->asked, gr_comm_route_n_in(&j->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->out, gr_comm_route_n_in(&j->route), error);
-    if (rc == GRAFT_OK) rc = GR_NEW(j->context, j->in, j->n_halo, error);
+    GR_TRY(gr_comm_route_plan(&j->route, error));
+    rc = GR_POOL_NEW(j->context, &j->pool, j->asked, gr_comm_route_n_in(&j->route), error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(j->context, &j->pool, j->out, gr_comm_route_n_in(&j->route), error);
+    if (rc == GRAFT_OK) rc = GR_POOL_NEW(j->context, &j->pool, j->in, j->n_halo, error);
     GR_TRY(gr_comm_agree(j->comm, rc, error));
     for (int32_t p = 0; p < j->comm->n_ranks; p++)
         for (int64_t i = j->route.out[p]; i < j->route.out[p + 1]; i++)
@@ -127,7 +128,7 @@ static void set_blocks(struct gr_joint *j)
     if (rows > 0) j->scale = (j->first[j->comm->n_ranks] + rows - 1) / rows;
 }
 
-int32_t gr_partition_joint_sum(const struct gr_joint *j, int64_t *values, int64_t count, graft_error *error)
+static int32_t joint_sum(const struct gr_joint *j, int64_t *values, int64_t count, graft_error *error)
 {
     return j->comm != NULL ? gr_comm_sum_i64(j->comm, values, count, error) : GRAFT_OK;
 }
@@ -143,27 +144,22 @@ int32_t gr_partition_joint_init(struct gr_joint *j, const struct gr_partition_in
     int32_t rc;
 
     *j = (struct gr_joint){ .context = input->context, .comm = input->comm, .first = input->first };
-    rc = prepare_joint(j, input, error);
-    GR_TRY_DONE(gr_partition_joint_agree(j, rc, error));
-    if (j->comm != NULL) GR_TRY_DONE(ask_owners(j, error));
+    GR_TRY(gr_partition_joint_agree(j, prepare_joint(j, input, error), error));
+    if (j->comm != NULL) GR_TRY(ask_owners(j, error));
     set_blocks(j);
     gr_partition_slice_total(&j->slice, total);
-    GR_TRY_DONE(gr_partition_joint_sum(j, total, GR_SHARES, error));
+    GR_TRY(joint_sum(j, total, GR_SHARES, error));
     rc = gr_partition_loads_init(j->context, &j->loads, total, input->parts, error);
-    GR_TRY_DONE(gr_partition_joint_agree(j, rc, error));
+    GR_TRY(gr_partition_joint_agree(j, rc, error));
     j->loads.scale = j->scale;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 void gr_partition_joint_fini(struct gr_joint *j)
 {
-    void *const blocks[] = { j->column, j->owner,  j->vertex, j->asked,     j->out,
-                             j->in,     j->out_at, j->in_at,  j->out_start, j->in_start };
-
     gr_comm_route_fini(&j->route);
     gr_partition_loads_fini(j->context, &j->loads);
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gr_free(j->context, blocks[i]);
+    gr_pool_fini(j->context, &j->pool);
     *j = (struct gr_joint){ 0 };
 }
 
@@ -244,7 +240,7 @@ int32_t gr_partition_joint_cut(const struct gr_joint *j, int64_t *cut, graft_err
         for (int64_t e = rows->row_ptr[row]; e < rows->row_ptr[row + 1]; e++)
             count += j->owner[gr_csr_column(rows, e)] != j->owner[row];
     *cut = count;
-    return gr_partition_joint_sum(j, cut, 1, error);
+    return joint_sum(j, cut, 1, error);
 }
 
 int32_t gr_partition_joint_pass(struct gr_joint *j, void (*visit)(struct gr_joint *joint, int64_t row),

@@ -11,12 +11,12 @@
 
 struct gr_joint {
     const graft_context *context;
+    struct gr_pool       pool;  /* which has the arrays below */
     struct gr_comm      *comm;  /* NULL: this process has the rows of all vertices */
     const int64_t       *first; /* [n_ranks + 1] the first vertex of each slice */
     struct gr_slice      slice; /* columns below n_rows are vertices of this slice, other columns are vertices of the
                                    halo */
     graft_csr            rows;
-    int32_t             *column;               /* [entries] local column index of each entry */
     struct gr_loads      loads;                /* of the vertices of all slices */
     int32_t             *owner;                /* [n_rows + n_halo]; -1: none yet */
     int64_t              n_halo;               /* vertices of other slices that are columns here */
@@ -53,6 +53,3 @@ int32_t gr_partition_joint_cut(const struct gr_joint *joint, int64_t *cut, graft
 
 /** gr_comm_agree(), if there are ranks. */
 int32_t gr_partition_joint_agree(const struct gr_joint *joint, int32_t rc, graft_error *error);
-
-/** Add numbers over all ranks. Collective. \return OK; ERR_PEER. */
-int32_t gr_partition_joint_sum(const struct gr_joint *joint, int64_t *values, int64_t count, graft_error *error);

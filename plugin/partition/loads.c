@@ -3,7 +3,6 @@
 #include "partition/loads.h"
 
 #include "base/assert.h"
-#include "base/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,12 +85,12 @@ int32_t gr_partition_loads_init(const graft_context *context, struct gr_loads *l
     loads->parts = parts;
     loads->scale = 1;
     loads->leaves = (int32_t)leaves;
-    GR_TRY_DONE(GR_NEW(context, loads->has, (int64_t)parts * GR_SHARES, error));
-    GR_TRY_DONE(GR_NEW(context, loads->own, (int64_t)parts * GR_SHARES, error));
-    GR_TRY_DONE(GR_NEW(context, loads->level, parts, error));
-    GR_TRY_DONE(GR_NEW(context, loads->winner, 2 * leaves, error));
-    GR_TRY_DONE(GR_NEW(context, loads->count, parts, error));
-    GR_TRY_DONE(GR_NEW(context, loads->touched, parts, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->has, (int64_t)parts * GR_SHARES, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->own, (int64_t)parts * GR_SHARES, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->level, parts, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->winner, 2 * leaves, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->count, parts, error));
+    GR_TRY_DONE(GR_POOL_NEW(context, &loads->pool, loads->touched, parts, error));
     memcpy(loads->total, total, sizeof loads->total);
     gr_partition_loads_limit(loads, GR_PARTITION_LIMIT);
 done:
@@ -101,12 +100,7 @@ done:
 
 void gr_partition_loads_fini(const graft_context *context, struct gr_loads *loads)
 {
-    gr_free(context, loads->has);
-    gr_free(context, loads->own);
-    gr_free(context, loads->level);
-    gr_free(context, loads->winner);
-    gr_free(context, loads->count);
-    gr_free(context, loads->touched);
+    gr_pool_fini(context, &loads->pool);
     memset(loads, 0, sizeof *loads);
 }
 

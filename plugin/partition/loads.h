@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/memory.h"
 #include "partition/partition.h"
 
 /** Each move reduces the excess, so the passes terminate. More than this many passes gain little. */
@@ -18,6 +19,8 @@ struct gr_loads {
     int32_t *winner;             /* [2 leaves] a tournament tree: the part of the least level below each node, or -1 */
     int64_t *count;              /* [parts] neighbours of the current vertex; zero between calls */
     int32_t *touched;            /* [parts] the parts whose count is not zero */
+
+    struct gr_pool pool; /* which has the arrays */
 };
 
 /** Empty parts; `total` is the sum over all vertices. \return OK; ERR_NOMEM */

@@ -23,18 +23,16 @@ static int32_t cut_counter_init(const graft_context *context, struct cut_counter
 {
     const int64_t  n_rows = slice->rows->n_rows;
     const int32_t *mine = owner + slice->first;
-    int32_t        rc;
 
     memset(count, 0, sizeof *count);
-    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->begin, (int64_t)parts + 2, error));
-    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->row, n_rows, error));
-    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->source, slice->rows->n_cols, error));
-    GR_TRY_DONE(GR_POOL_NEW(context, &count->pool, count->sender, parts, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->begin, (int64_t)parts + 2, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->row, n_rows, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->source, slice->rows->n_cols, error));
+    GR_TRY(GR_POOL_NEW(context, &count->pool, count->sender, parts, error));
     for (int64_t row = 0; row < n_rows; row++) count->begin[mine[row] + 2]++;
     for (int32_t part = 0; part < parts; part++) count->begin[part + 2] += count->begin[part + 1];
     for (int64_t row = 0; row < n_rows; row++) count->row[count->begin[mine[row] + 1]++] = row;
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* Rows of a part are counted together, so the last part that counted a column shows whether the column is new. */

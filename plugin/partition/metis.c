@@ -11,7 +11,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,11 +143,9 @@ static int32_t run_metis(const graft_context *context, struct words *words, void
     int32_t         rc;
 
     *exit_code = 0;
-    rc = gr_partition_metis_find(context, path, sizeof path, error);
-    if (rc < 0) return rc;
-    rc = gr_partition_child_start(&child, path, gr_environment_of_child(context),
-                                  gr_partition_options(context)->method.number[1], error);
-    if (rc < 0) return rc;
+    GR_TRY(gr_partition_metis_find(context, path, sizeof path, error));
+    GR_TRY(gr_partition_child_start(&child, path, gr_environment_of_child(context),
+                                    gr_partition_options(context)->method.number[1], error));
     rc = gr_partition_child_talk(&child, next_input, words, answer, bytes, meanwhile, error);
     *exit_code = child.exit_code;
     gr_partition_child_end(&child);

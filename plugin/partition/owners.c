@@ -114,9 +114,8 @@ static int32_t read_owners(const struct gr_file *file, const struct head *head, 
 {
     const int64_t bytes = head->n_vertices * (int64_t)sizeof *owner;
     uint32_t      found;
-    int32_t       rc = gr_file_read(file, sizeof *head, owner, bytes, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_file_read(file, sizeof *head, owner, bytes, error));
     found = crc_of(*head, owner);
     if (found == head->crc) return GRAFT_OK;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s' is damaged: its CRC32C is %08x, expected %08x", file->name, found,

@@ -72,8 +72,7 @@ int32_t gr_partition_refine_rounds(struct gr_joint *joint, int64_t rounds, struc
 {
     int32_t *best = NULL, rc;
 
-    rc = GR_NEW(joint->context, best, joint->slice.rows->n_rows, error);
-    GR_TRY_DONE(gr_partition_joint_agree(joint, rc, error));
+    GR_TRY_DONE(gr_partition_joint_agree(joint, GR_NEW(joint->context, best, joint->slice.rows->n_rows, error), error));
     rc = run_rounds(joint, rounds, best, done, error);
 done:
     gr_free(joint->context, best);

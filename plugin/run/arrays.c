@@ -1,7 +1,6 @@
 /* The arrays of the layers in training by minibatch. Batches use arrays of the largest batch so far. An evaluation uses
  * separate arrays, for all rows but without a backward pass. Only one of both sets exists at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
 #include "base/dense_view.h"
 #include "graph/csr.h"
 #include "run/input.h"

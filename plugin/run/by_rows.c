@@ -6,8 +6,8 @@
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "base/limits.h"
+#include "base/sort.h"
 #include "edge/edge.h"
-#include "graph/csr.h"
 #include "model/options.h"
 #include "run/input.h"
 #include "run/memory.h"
@@ -60,11 +60,6 @@ static int64_t edges_between(const struct gr_setup *s, int32_t l, int64_t begin,
     return row_ptr[end] - row_ptr[begin];
 }
 
-static int64_t largest_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The sizes of blocks. A row with more edges than the limit is a separate block. */
 struct sizes {
     int64_t limit;                /* of the sum of rows and edges; no block has more sources */
@@ -87,14 +82,14 @@ static struct sizes find_sizes(const struct gr_setup *s)
     int64_t                 widest = config->width[0];
 
     for (int32_t l = 0; l < config->n_layers; l++)
-        widest = largest_of(widest, largest_of(s->model.layers[l].in, s->model.layers[l].wide));
-    sizes.limit = largest_of(GR_EVALUATION_BYTES / (4 * widest), GR_EVALUATION_SOURCES_LEAST);
+        widest = gr_larger(widest, gr_larger(s->model.layers[l].in, s->model.layers[l].wide));
+    sizes.limit = gr_larger(GR_EVALUATION_BYTES / (4 * widest), GR_EVALUATION_SOURCES_LEAST);
     for (int32_t l = 0; l < config->n_layers; l++) {
         for (int64_t begin = 0, end; begin < whole_block(s, l)->n_dst; begin = end) {
             end = end_of_block(s, sizes.limit, l, begin);
-            sizes.rows = largest_of(sizes.rows, end - begin);
-            sizes.edges = largest_of(sizes.edges, edges_between(s, l, begin, end));
-            sizes.sources = largest_of(sizes.sources, end - begin + edges_between(s, l, begin, end));
+            sizes.rows = gr_larger(sizes.rows, end - begin);
+            sizes.edges = gr_larger(sizes.edges, edges_between(s, l, begin, end));
+            sizes.sources = gr_larger(sizes.sources, end - begin + edges_between(s, l, begin, end));
         }
     }
     if (sizes.sources > s->data.n && s->data.n > 0) sizes.sources = s->data.n;
@@ -123,8 +118,7 @@ int32_t gr_setup_by_rows_check_folder(const struct gr_setup *s, graft_error *err
     int32_t           rc;
 
     if (folder == NULL || !gr_setup_can_go_by_rows(s)) return GRAFT_OK;
-    for (int32_t l = 0; l < s->model.config.n_layers; l++)
-        if (stored_bytes(s, l) > bytes) bytes = stored_bytes(s, l);
+    for (int32_t l = 0; l < s->model.config.n_layers; l++) bytes = gr_larger(bytes, stored_bytes(s, l));
     rc = gr_scratch_init(&file, folder, bytes, error);
     if (rc == GRAFT_OK) gr_scratch_fini(&file);
     return rc;

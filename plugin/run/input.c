@@ -5,7 +5,6 @@
 #include "run/input.h"
 #include "base/assert.h"
 #include "base/dense_view.h"
-#include "base/dtype.h"
 #include "base/finite.h"
 #include "base/parallel.h"
 #include "graph/csr.h"

@@ -3,8 +3,8 @@
  * largest layer. Without a backward pass layers use two sets of outputs in turn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
-#include "base/options.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "model/kind.h"
 #include "model/labels.h"
 #include "model/workers.h"
@@ -84,11 +84,8 @@ static int64_t shared_count(const struct gr_run *run, int set, int which)
 {
     int64_t most = 0;
 
-    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) {
-        const int64_t count = count_of(&run->layers[l], which);
-
-        if (set_of(run, l, which) == set && count > most) most = count;
-    }
+    for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++)
+        if (set_of(run, l, which) == set) most = gr_larger(most, count_of(&run->layers[l], which));
     return most;
 }
 
@@ -172,11 +169,6 @@ static int64_t rounded_columns(const struct gr_run *run, int32_t l)
     return gr_summed_columns(&run->layers[l]);
 }
 
-static int64_t max_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static struct work_space work_of(const struct gr_run *run, const struct gr_capacity *capacity)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -192,22 +184,23 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         const struct gr_layer *layer = &run->model->layers[l];
         const int              scales = config->normalization == GR_NORMALIZE_SYMMETRIC;
 
-        widest = max_of(widest, max_of(layer->wide, l > 0 ? layer->in : 0));
+        widest = gr_larger(widest, gr_larger(layer->wide, l > 0 ? layer->in : 0));
         if (gr_model_config_jumps(config, l)) jumped = layer->in;
-        if (layer->adds_input) residual = max_of(residual, layer->out);
+        if (layer->adds_input) residual = gr_larger(residual, layer->out);
         /* An input that is aggregated first is scaled on both sides, in the scratch memory. */
-        if (scales && run->layers[l].aggregate_first) scratch = max_of(scratch, layer->in);
+        if (scales && run->layers[l].aggregate_first) scratch = gr_larger(scratch, layer->in);
         /* Over ranks extrema need own rows and rows of the halo there. */
-        if (config->extremum != 0 && exchanges) scratch = max_of(scratch, layer->in);
-        rounded = max_of(rounded, rounded_columns(run, l));
+        if (config->extremum != 0 && exchanges) scratch = gr_larger(scratch, layer->in);
+        rounded = gr_larger(rounded, rounded_columns(run, l));
     }
     return (struct work_space){
         .gradient = capacity->gradient_rows * widest,
         .residual = capacity->gradient_rows * residual,
         .jumped = capacity->gradient_rows * jumped,
-        .scratch = capacity->seen * max_of(scratch, widest),
+        .scratch = capacity->seen * gr_larger(scratch, widest),
         .rounded = capacity->seen * rounded,
-        .partial = GR_PARTIALS * (max_of(chunks * max_of(sums, widest), measured * max_of(sums, LOSS_SUMS)) + 2 * sums),
+        .partial = GR_PARTIALS *
+                   (gr_larger(chunks * gr_larger(sums, widest), measured * gr_larger(sums, LOSS_SUMS)) + 2 * sums),
         .column_sums = config->hidden.norm == GR_NORM_BATCH && !capacity->predicts ? 2 * widest + 1 : 0,
         .chunks = chunks
     };

@@ -3,12 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dropout.h"
+#include "base/parallel.h"
 #include "model/kind.h"
 #include "model/labels.h"
 #include "model/rows.h"
 #include "model/workers.h"
 #include "run/loss.h"
 #include "run/pass.h"
+
+#include <string.h>
 
 /* The passes over rows that follow layer l; dropout with the bits of this epoch, none in evaluation. */
 static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
@@ -41,6 +44,120 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
     rows.key = gr_random_key(config->seed, GR_RANDOM_DROPOUT, (uint64_t)run->epoch, (uint64_t)l + 1);
     rows.threshold = gr_is_training(run) ? gr_dropout_threshold(config->hidden.dropout) : 0;
     return rows;
+}
+
+/* Jumping knowledge (Xu et al. 2018): the last layer with weights reads J, the outputs of all hidden layers side by
+ * side, or their maximum in each element. J has the rows that this layer reads, which every hidden layer makes. */
+struct jump {
+    const struct gr_run *run;
+    int32_t              last; /* the layer that reads J */
+    int32_t              from; /* of a gradient: whose output */
+    int                  add;
+    float               *gradient;
+};
+
+static struct jump jump_of(const struct gr_run *run)
+{
+    return (struct jump){ .run = run, .last = gr_run_config(run)->n_weighted - 1 };
+}
+
+static const float *output_row(const struct jump *jump, int32_t l, int64_t row)
+{
+    const struct gr_activations *a = &jump->run->layers[l];
+
+    return a->output + row * a->layer->out;
+}
+
+/* Of equal elements the first is taken; a NaN stays, so that it appears in the loss. */
+static void join_largest(const struct jump *jump, int64_t row, int64_t width, float *to)
+{
+    memcpy(to, output_row(jump, 0, row), (uint64_t)width * sizeof *to);
+    for (int32_t l = 1; l < jump->last; l++) {
+        const float *h = output_row(jump, l, row);
+
+        for (int64_t j = 0; j < width; j++) to[j] = h[j] > to[j] || h[j] != h[j] ? h[j] : to[j];
+    }
+}
+
+static void join_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct jump           *jump = arg;
+    const struct gr_activations *a = &jump->run->layers[jump->last];
+
+    for (int64_t row = begin; row < end; row++) {
+        float *to = a->joined + row * a->layer->in;
+
+        if (gr_run_config(jump->run)->hidden.jumping == GR_JUMPING_MAX) {
+            join_largest(jump, row, a->layer->in, to);
+            continue;
+        }
+        for (int32_t l = 0; l < jump->last; l++) {
+            const int64_t width = jump->run->layers[l].layer->out;
+
+            memcpy(to, output_row(jump, l, row), (uint64_t)width * sizeof *to);
+            to += width;
+        }
+    }
+}
+
+static void over_rows(struct gr_run *run, struct jump *jump, gr_rows_fn body)
+{
+    const struct gr_activations *a = &run->layers[jump->last];
+    const int64_t                rows = a->block->n_src, elements = rows * a->layer->in;
+    const double                 begin = gr_profile_begin(&run->profile);
+
+    gr_parallel_rows(gr_run_team(run), elements, rows, GR_CHUNK_ROWS, body, jump);
+    gr_profile_end(&run->profile, "rows", begin, 8 * (double)elements, 0);
+}
+
+static void join_outputs(struct gr_run *run)
+{
+    struct jump jump = jump_of(run);
+
+    over_rows(run, &jump, join_rows);
+}
+
+/* Whether element (row, j) of J comes from layer jump->from. */
+static int gives_largest(const struct jump *jump, int64_t row, int64_t j, float joined)
+{
+    for (int32_t l = 0; l < jump->from; l++)
+        if (output_row(jump, l, row)[j] == joined) return 0;
+    return output_row(jump, jump->from, row)[j] == joined;
+}
+
+static void part_rows(void *arg, int64_t begin, int64_t end)
+{
+    const struct jump           *jump = arg;
+    const struct gr_run         *run = jump->run;
+    const struct gr_activations *a = &run->layers[jump->last];
+    const int64_t                width = run->layers[jump->from].layer->out, in = a->layer->in;
+    const int                    largest = gr_run_config(run)->hidden.jumping == GR_JUMPING_MAX;
+    int64_t                      first = 0; /* column of J */
+
+    for (int32_t l = 0; l < jump->from && !largest; l++) first += run->layers[l].layer->out;
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = run->space.jumped + row * in + first;
+        float       *g = jump->gradient + row * width;
+
+        for (int64_t j = 0; j < width; j++) {
+            const float part = !largest || gives_largest(jump, row, j, a->joined[row * in + j]) ? from[j] : 0;
+
+            g[j] = jump->add ? g[j] + part : part;
+        }
+    }
+}
+
+/* Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
+ * J. */
+static void split_gradient(struct gr_run *run, int32_t l, int add, float *gradient)
+{
+    struct jump jump = jump_of(run);
+
+    GR_ASSERT(l < jump.last);
+    jump.from = l;
+    jump.add = add;
+    jump.gradient = gradient;
+    over_rows(run, &jump, part_rows);
 }
 
 /* A step of layer l. From now on, arrays shared with other layers hold the values of this layer. */
@@ -84,7 +201,7 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     enter_layer(run, l);
     if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
     else if (batch) gr_run_batch_norm_take_running(a);
-    if (gr_model_config_jumps(gr_run_config(run), l)) gr_run_jumping_join(run);
+    if (gr_model_config_jumps(gr_run_config(run), l)) join_outputs(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
     GR_TRY(layer_step(run, l, GR_STEP_Z, &z, error));
     if (batch && gr_is_training(run)) GR_TRY(gr_run_batch_norm_forward(run, a, &rows, error));
@@ -185,10 +302,12 @@ static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
     const struct gr_activations *a = &run->layers[l];
 
     if (a->layer->adds_input) gr_model_layer_mix(run, a->block->n_dst * a->layer->in, 1, run->space.residual, 1, dx);
-    if (is_joined(run, l)) gr_run_jumping_gradient(run, l - 1, a->layer->hidden, dx);
+    if (is_joined(run, l)) split_gradient(run, l - 1, a->layer->hidden, dx);
 }
 
-int32_t gr_run_backward(struct gr_run *run, graft_error *error)
+/* Compute the gradients of all parameters from run->space.gradient[0], the gradient of the logits [n_dst of the last
+ * layer x classes], after a forward pass of training over the same blocks. */
+static int32_t run_backward(struct gr_run *run, graft_error *error)
 {
     const struct gr_config *config = gr_run_config(run);
     float                  *g = run->space.gradient[0], *dx = run->space.gradient[1];
@@ -241,5 +360,5 @@ int32_t gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, do
     begin = gr_profile_begin(&run->profile);
     *loss = gr_run_loss_gradient(run, rows, gr_run_logits(run), run->space.gradient[0]);
     gr_profile_end(&run->profile, "loss", begin, 8 * (double)rows * (double)run->targets.n_classes, 0);
-    return gr_run_backward(run, error);
+    return run_backward(run, error);
 }

@@ -2,7 +2,6 @@
  *
  * layers.c      all layers in their order        layer_arrays.c  their arrays
  * layer_input.c  dropout of features             batch_norm.c    statistics over all vertices
- * jumping.c     the input of the last layer from all hidden layers
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -23,9 +22,6 @@ int32_t      gr_run_forward(struct gr_run *run, int32_t pass, const struct gr_bl
 /** Only layer l, of an evaluation over this block. The caller has put the outputs that the layer reads into the layers
  *  below, or the features of the block into run->input. */
 int32_t      gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block, graft_error *error);
-/** Compute the gradients of all parameters from run->space.gradient[0], the gradient of the logits [n_dst of the last
- *  layer x classes], after a forward pass of training over the same blocks. */
-int32_t      gr_run_backward(struct gr_run *run, graft_error *error);
 /** One step up to the gradients: forward, loss and backward. \param[out] loss The part of this rank. */
 int32_t      gr_run_step(struct gr_run *run, const struct gr_block *const *blocks, double *loss, graft_error *error);
 const float *gr_run_logits(const struct gr_run *run);
@@ -51,9 +47,3 @@ int32_t gr_run_batch_norm_forward(struct gr_run *run, const struct gr_activation
 void    gr_run_batch_norm_take_running(const struct gr_activations *a);
 /** Turn the gradient of norm(Z), left by gr_nn_rows_backward_end(), into the gradient of Z. Collective. */
 int32_t gr_run_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *pass, graft_error *error);
-
-/** Fill `joined` of the layer that reads all hidden layers, of which config.hidden.jumping is not NONE. */
-void gr_run_jumping_join(struct gr_run *run);
-/** Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
- *  `joined`. */
-void gr_run_jumping_gradient(struct gr_run *run, int32_t l, int add, float *gradient);

@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Edges of the graph; before it is made, of the host's graph. */
 static int64_t edges_of(const struct gr_setup *s)

@@ -2,14 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/input.h"
 #include "run/memory.h"
-#include "run/ranks.h"
 
 #include "base/assert.h"
 #include "base/memory.h"
 #include "base/option_row.h"
 #include "base/options.h"
 #include "dense/dense.h"
-#include "graph/csr.h"
 #include "halo/options.h"
 #include "model/labels.h"
 #include "model/options.h"
@@ -19,8 +17,6 @@
 #include "run/loss.h"
 #include "run/pass.h"
 #include "sample/options.h"
-
-#include <string.h>
 
 /* The training vertices of all ranks. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
@@ -130,9 +126,8 @@ static void borrow_weights(struct gr_setup *s)
 /* Cut the matrices of the sums over a block for sparse workers; a strategy cuts its own. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
-    const int32_t rc = gr_model_workers_cut(&s->run, &s->budget, block->a, rows, error);
-
-    return rc < 0 ? rc : gr_model_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error);
+    GR_TRY(gr_model_workers_cut(&s->run, &s->budget, block->a, rows, error));
+    return gr_model_workers_cut(&s->run, &s->budget, block->a_transpose, rows, error);
 }
 
 static int32_t finish_setup(struct gr_setup *s, graft_error *error)
@@ -156,10 +151,11 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-void gr_setup_use_options(struct gr_setup *s)
+void gr_setup_follow_options(struct gr_setup *s)
 {
     const uint32_t groups = gr_setup_groups(s);
 
+    if (s->followed == s->context->options.changes) return;
     s->followed = s->context->options.changes;
     if (s->given == NULL) s->model.config.live = gr_model_live_config(&s->context->options);
     if (s->data.over == NULL) gr_options_report(s->context, groups, 1);

@@ -4,7 +4,7 @@
  * setup.c    from the host's arrays to a run      outputs.c  from its logits back
  * choices.c  what options decide                  update.c   arrays that change
  * input.h    the input of the model               memory.h   plan of the memory, arrays of the layers, evaluations
- * ranks.h    over ranks
+ * ranks.c    over ranks
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -48,18 +48,14 @@ struct gr_setup {
 
 /** Combine the data set and a model: the given model, borrowed until fini(), or with NULL a model to train. After a
  *  failure, only call gr_setup_fini(). Collective. */
-int32_t            gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
-                                 const struct gr_given_model *given, graft_error *error);
-void               gr_setup_fini(struct gr_setup *setup);
+int32_t gr_setup_init(struct gr_setup *setup, graft_context *context, const graft_dataset *dataset,
+                      const struct gr_given_model *given, graft_error *error);
+void    gr_setup_fini(struct gr_setup *setup);
 /** Use the number of threads that the host grants now. */
-void               gr_setup_set_threads(struct gr_setup *setup);
+void    gr_setup_set_threads(struct gr_setup *setup);
 /** When options have changed: use the new values of live ones, and warn once of each option without effect; over ranks
  *  only rank 0 warns. */
-void               gr_setup_use_options(struct gr_setup *setup);
-static inline void gr_setup_follow_options(struct gr_setup *setup)
-{
-    if (setup->followed != setup->context->options.changes) gr_setup_use_options(setup);
-}
+void    gr_setup_follow_options(struct gr_setup *setup);
 
 /* -- passes ------------------------------------------------------------------------------------------------------- */
 
@@ -76,13 +72,7 @@ int32_t gr_setup_give(struct gr_setup *setup, const struct gr_outputs *outputs, 
 
 /** With check=full, check that no array of the data set has changed, except for arrays in `what` (GRAFT_UPDATE_...).
  *  Collective. */
-int32_t               gr_setup_compare_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
-static inline int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error)
-{
-    const int checks = gr_base_options(setup->context)->check == GR_CHECK_FULL;
-
-    return checks ? gr_setup_compare_loans(setup, what, error) : GRAFT_OK;
-}
+int32_t gr_setup_check_loans(struct gr_setup *setup, uint32_t what, graft_error *error);
 
 /** State outside of the setup that depends on arrays which update() replaces. prepare() builds the new state from the
  *  new targets and edges (NULL: unchanged) before anything is replaced. The update may still fail. Collective. */
@@ -119,3 +109,21 @@ int                    gr_setup_copies_features(const struct gr_setup *setup);
 int                    gr_setup_reads_rows(const struct gr_setup *setup);
 /** Whether evaluations and predictions may go in blocks of rows. */
 int                    gr_setup_can_go_by_rows(const struct gr_setup *setup);
+
+/* -- over ranks: ranks.c ------------------------------------------------------------------------------------------ */
+
+/** Notify the other ranks if `rc` is a failure of only this rank while they wait for it. It counts as a collective
+ *  call. */
+int32_t gr_setup_ranks_fail(struct gr_setup *setup, int32_t rc, graft_error *error);
+
+/** Check that all ranks have the same options. Collective. */
+int32_t gr_setup_compare_options(const struct gr_setup *setup, graft_error *error);
+/** Check that all ranks have a data set of one kind; with loss=auto, choose the loss. Collective. */
+int32_t gr_setup_compare_data(struct gr_setup *setup, graft_error *error);
+
+/** Enforce the limit, which was deferred: refuse a limit that is too low for some rank, with a sentence on what would
+ *  fit, before the model has any memory. The features and the graph of the steps exist; if ranks share columns, each
+ *  has only its own edges. Collective.
+ *  \param[out] variant  Of the strategy, by option feature.graph, or because the first does not fit on some rank.
+ *  \return OK; ERR_NOMEM, with the same sentence on all ranks. */
+int32_t gr_setup_check_memory(struct gr_setup *setup, int *variant, graft_error *error);

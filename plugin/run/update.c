@@ -1,11 +1,8 @@
 /* Arrays of the data set that change while the setup lives: they are checked and put into use, and results computed
  * from the old arrays are dropped.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "base/assert.h"
-#include "base/options.h"
 #include "run/input.h"
 #include "run/loss.h"
-#include "run/ranks.h"
 
 #include <string.h>
 
@@ -24,18 +21,18 @@ struct update {
 /* A step computes only the rows on which the training vertices of create() depend. */
 static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_error *error)
 {
-    double  outside = 0; /* exact to 2^53 */
-    int32_t rc = GRAFT_OK;
+    double outside = 0; /* exact to 2^53 */
 
     for (int64_t v = s->derived.reach[s->model.config.n_layers]; v < s->data.n; v++)
         outside += gr_is_trained(&u->next, v);
     if (u->next.class_weight != NULL) {
-        rc = GR_NEW(s->context, u->class_weight, u->next.n_classes, error);
-        GR_TRY_DONE(gr_strategy_agree(s->run.strategy, rc, error));
+        const int32_t rc = GR_NEW(s->context, u->class_weight, u->next.n_classes, error);
+
+        GR_TRY(gr_strategy_agree(s->run.strategy, rc, error));
         u->next.class_weight = u->class_weight;
     }
-    GR_TRY_DONE(gr_run_targets_count(&u->next, s->run.strategy, error));
-    GR_TRY_DONE(gr_strategy_sum(s->run.strategy, &outside, 1, error));
+    GR_TRY(gr_run_targets_count(&u->next, s->run.strategy, error));
+    GR_TRY(gr_strategy_sum(s->run.strategy, &outside, 1, error));
     if (outside > 0)
         return gr_fail(error, GRAFT_ERR_STATE,
                        "%.0f of %lld training vertices are new: they were not in the training set when the trainer was "
@@ -45,8 +42,6 @@ static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_e
     return gr_fail(error, GRAFT_ERR_FORMAT,
                    "of %lld vertices none is in the training set and has a %s; a trainer needs one",
                    (long long)s->data.given.n_vertices, s->data.regresses ? "known target" : "label");
-done:
-    return rc;
 }
 
 /* All that can fail, before anything is replaced. */
@@ -108,12 +103,13 @@ static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *err
     return s->data.over != NULL ? gr_comm_compare(s->data.over->comm, names, values, 1, error) : GRAFT_OK;
 }
 
-int32_t gr_setup_compare_loans(struct gr_setup *s, uint32_t what, graft_error *error)
+int32_t gr_setup_check_loans(struct gr_setup *s, uint32_t what, graft_error *error)
 {
     static const char *const calls[] = { "update(GRAFT_UPDATE_FEATURES)", "update(GRAFT_UPDATE_LABELS)",
                                          "update(GRAFT_UPDATE_TARGETS)", "update(GRAFT_UPDATE_SPLIT)",
                                          "update(GRAFT_UPDATE_EDGE_VALUES)" };
 
+    if (gr_base_options(s->context)->check != GR_CHECK_FULL) return GRAFT_OK;
     return gr_strategy_agree(s->run.strategy,
                              gr_loans_check(&s->data.loans, s->context, what, "the data set", calls, error), error);
 }

@@ -2,11 +2,83 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/kind.h"
 
+#include "base/parallel.h"
 #include "base/random.h"
 
 #include <string.h>
 
-/* -- memory ------------------------------------------------------------------------------------------------------- */
+/* Places for each vertex that may be looked up. */
+enum { SPARSITY = 2 };
+/* An array of up to SMALL_ARRAY numbers may be much larger than a table: it is read in half the time. */
+enum { SMALL_ARRAY = 4 << 20, SPARSITY_OF_ARRAY = 32 };
+
+static int64_t slots_for(const struct gr_numbering *numbering, int64_t most, int *hashed)
+{
+    int64_t slots = 1024;
+
+    while (slots < SPARSITY * most) slots *= 2;
+    *hashed = 2 * slots < numbering->n && (numbering->n > SMALL_ARRAY || SPARSITY_OF_ARRAY * slots < numbering->n);
+    return *hashed ? slots : numbering->n;
+}
+
+static void numbering_fini(const graft_context *context, struct gr_numbering *numbering)
+{
+    gr_free(context, (void *)numbering->key);
+    gr_free(context, (void *)numbering->number);
+    numbering->key = numbering->number = NULL;
+    numbering->slots = 0;
+}
+
+/* Arrays without numbers. */
+static int32_t make_slots(const graft_context *context, struct gr_numbering *made, int hashed, graft_error *error)
+{
+    int32_t rc = GRAFT_OK;
+
+    GR_TRY_DONE(GR_NEW(context, made->number, made->slots, error));
+    for (int64_t i = 0; i < made->slots; i++) atomic_init(&made->number[i], GR_NO_NUMBER);
+    if (!hashed) goto done;
+    GR_TRY_DONE(GR_NEW(context, made->key, made->slots, error));
+    for (int64_t i = 0; i < made->slots; i++) atomic_init(&made->key[i], -1);
+done:
+    if (rc < 0) numbering_fini(context, made);
+    return rc;
+}
+
+/* Make places for `most` vertices, and keep present numbers. If there is no memory nothing has changed. */
+static int32_t reserve_numbering(const graft_context *context, struct gr_numbering *numbering, int64_t most,
+                                 graft_error *error)
+{
+    struct gr_numbering made = { .n = numbering->n };
+    int                 hashed;
+
+    made.slots = slots_for(&made, most, &hashed);
+    if (numbering->slots >= made.slots) return GRAFT_OK;
+    GR_TRY(make_slots(context, &made, hashed, error));
+    for (int64_t i = 0; i < numbering->slots; i++) { /* an array over all vertices is never replaced */
+        const int32_t v = atomic_load_explicit(&numbering->key[i], memory_order_relaxed);
+
+        if (v == -1) continue;
+        atomic_store_explicit(&made.number[gr_sample_numbering_slot(&made, v)],
+                              atomic_load_explicit(&numbering->number[i], memory_order_relaxed), memory_order_relaxed);
+    }
+    numbering_fini(context, numbering);
+    *numbering = made;
+    return GRAFT_OK;
+}
+
+/* Forget the numbers of these vertices, which must be all vertices that have been looked up. */
+static void clear_numbering(struct gr_numbering *numbering, const int64_t *vertex, int64_t count)
+{
+    if (numbering->key == NULL) {
+        for (int64_t i = 0; i < count; i++)
+            atomic_store_explicit(&numbering->number[vertex[i]], GR_NO_NUMBER, memory_order_relaxed);
+        return;
+    }
+    for (int64_t i = 0; i < numbering->slots; i++) {
+        atomic_store_explicit(&numbering->number[i], GR_NO_NUMBER, memory_order_relaxed);
+        atomic_store_explicit(&numbering->key[i], -1, memory_order_relaxed);
+    }
+}
 
 int32_t gr_sample_grow(const graft_context *context, void **array, int64_t *capacity, int64_t wanted, int64_t kept,
                        uint64_t bytes, graft_error *error)
@@ -45,10 +117,10 @@ int32_t gr_sample_making_reserve(const struct gr_making *g, int64_t most, graft_
 {
     struct gr_batch *batch = g->batch;
     const int64_t    wanted = batch->n_vertices + most;
-    const int32_t rc = gr_sample_grow(g->context, (void **)&batch->vertex, &batch->capacity, wanted, batch->n_vertices,
-                                      sizeof *batch->vertex, error);
 
-    return rc < 0 ? rc : gr_sample_numbering_reserve(g->context, &g->work->numbering, wanted, error);
+    GR_TRY(gr_sample_grow(g->context, (void **)&batch->vertex, &batch->capacity, wanted, batch->n_vertices,
+                          sizeof *batch->vertex, error));
+    return reserve_numbering(g->context, &g->work->numbering, wanted, error);
 }
 
 int32_t gr_sample_making_reserve_rows(const struct gr_making *g, struct gr_sampled_layer *layer, int64_t rows,
@@ -91,8 +163,6 @@ int32_t gr_sample_grow_space(const graft_context *context, struct gr_draw_space 
     return rc;
 }
 
-/* -- order ------------------------------------------------------------------------------------------------------- */
-
 void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
 {
     for (int64_t i = n - 1; i > 0; i--) {
@@ -106,8 +176,6 @@ void gr_sample_shuffle(int64_t *values, int64_t n, uint64_t key)
         values[other] = v;
     }
 }
-
-/* -- a batch ------------------------------------------------------------------------------------------------------ */
 
 void gr_sample_making_add(const struct gr_making *g, int64_t v)
 {
@@ -168,7 +236,7 @@ int32_t gr_sample_batch_make(const graft_context *context, struct gr_batch *batc
     rc = add_seeds(&making, error);
     if (rc == GRAFT_OK) rc = request->kind->make(&making, error);
     else if (request->extension != NULL) rc = tell_ranks(&making, rc, error);
-    gr_sample_numbering_clear(&work->numbering, batch->vertex, batch->n_vertices);
+    clear_numbering(&work->numbering, batch->vertex, batch->n_vertices);
     if (rc < 0) batch->n_vertices = 0;
     return rc;
 }
@@ -219,15 +287,78 @@ void gr_sample_work_fini(const graft_context *context, struct gr_sample_work *wo
     }
     gr_free(context, work->space);
     gr_free(context, work->first);
-    gr_sample_numbering_fini(context, &work->numbering);
+    numbering_fini(context, &work->numbering);
 }
 
 int64_t gr_sample_work_bytes(const struct gr_sample_work *work)
 {
-    int64_t bytes =
-        gr_memory_bytes(work->space) + gr_memory_bytes(work->first) + gr_sample_numbering_bytes(&work->numbering);
+    int64_t bytes = gr_memory_bytes(work->space) + gr_memory_bytes(work->first) +
+                    gr_memory_bytes((const void *)work->numbering.key) +
+                    gr_memory_bytes((const void *)work->numbering.number);
 
     for (int t = 0; work->space != NULL && t < work->threads; t++)
         bytes += gr_memory_bytes(work->space[t].weight) + gr_memory_bytes(work->space[t].entry);
     return bytes;
+}
+
+/* The subgraph induced by the vertices of a batch, with rows in the order of the vertices. */
+enum { ROWS_OF_CHUNK = 64 };
+
+static void count_subgraph(void *arg, int64_t begin, int64_t end)
+{
+    const struct gr_making *g = arg;
+    const graft_csr        *graph = g->request->rule->graph;
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t v = g->batch->vertex[i];
+        int64_t       count = 0;
+
+        for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++)
+            count += gr_sample_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e)) != GR_NO_NUMBER;
+        g->batch->layers[0].row_ptr[i + 1] = count;
+    }
+}
+
+static void fill_subgraph(void *arg, int64_t begin, int64_t end)
+{
+    const struct gr_making        *g = arg;
+    const graft_csr               *graph = g->request->rule->graph;
+    const struct gr_sampled_layer *layer = &g->batch->layers[0];
+
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t v = g->batch->vertex[i];
+        int64_t       at = layer->row_ptr[i];
+
+        for (int64_t e = graph->row_ptr[v]; e < graph->row_ptr[v + 1]; e++) {
+            const int32_t number = gr_sample_numbering_find(&g->work->numbering, (int32_t)gr_csr_column(graph, e));
+
+            if (number == GR_NO_NUMBER) continue;
+            layer->col[at] = number;
+            layer->entry[at++] = e;
+        }
+    }
+}
+
+int32_t gr_sample_making_induce(const struct gr_making *g, graft_error *error)
+{
+    struct gr_sampled_layer *layer = &g->batch->layers[0];
+    const graft_csr         *graph = g->request->rule->graph;
+    const int64_t            n = g->batch->n_vertices;
+    struct gr_team           team = { .threads = g->work->threads };
+    int64_t                  scanned = 0;
+
+    g->batch->is_subgraph = 1;
+    layer->n_dst = layer->n_src = n;
+    GR_TRY(gr_sample_making_reserve_rows(g, layer, n, error));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = g->batch->vertex[i];
+        scanned += graph->row_ptr[v + 1] - graph->row_ptr[v];
+    }
+    layer->row_ptr[0] = 0;
+    gr_parallel_rows(team, 8 * scanned, n, ROWS_OF_CHUNK, count_subgraph, (void *)(uintptr_t)g);
+    for (int64_t i = 0; i < n; i++) layer->row_ptr[i + 1] += layer->row_ptr[i];
+    layer->n_edges = layer->row_ptr[n];
+    GR_TRY(gr_sample_making_reserve_edges(g, layer, error));
+    gr_parallel_rows(team, 8 * scanned, n, ROWS_OF_CHUNK, fill_subgraph, (void *)(uintptr_t)g);
+    return GRAFT_OK;
 }

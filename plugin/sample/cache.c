@@ -3,8 +3,6 @@
 #include "sample/cache.h"
 
 #include "base/assert.h"
-#include "base/limits.h"
-#include "base/pool.h"
 #include "base/team.h"
 
 #include <math.h>
@@ -118,8 +116,6 @@ void gr_sample_cache_load(const struct gr_cache *c, const int32_t *rows, int64_t
     }
 }
 
-/* -- places of rows, by one thread -------------------------------------------------------------------------------- */
-
 static void unlink_row(struct gr_cache *c, int32_t row)
 {
     if (c->older[row] >= 0) c->newer[c->older[row]] = c->newer[row];
@@ -196,8 +192,6 @@ int64_t gr_sample_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t
     }
     return unfit;
 }
-
-/* -- arrays that the caller replaces ------------------------------------------------------------------------------ */
 
 int64_t gr_sample_cache_first_broken(const struct gr_cache *c, const uint8_t *records, int64_t count, float *row)
 {

@@ -5,6 +5,7 @@
 
 #include "base/context.h"
 #include "base/random.h"
+#include "base/sort.h"
 #include "partition/choose.h"
 #include "sample/options.h"
 
@@ -70,11 +71,6 @@ static void sort_by_part(const struct clusters *c, const int64_t *list, int64_t 
     first[0] = 0;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int32_t create_clusters(const struct gr_kind_source *source, void **state, int64_t *n_batches,
                                graft_error *error)
 {
@@ -83,8 +79,8 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
     struct clusters     *c = NULL;
 
     GR_TRY(GR_POOL_NEW(context, source->pool, c, 1, error));
-    c->n_parts = smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
-    c->n_parts = smaller(c->n_parts, INT32_MAX - 1);
+    c->n_parts = gr_smaller(wanted > 0 ? wanted : PARTS_OF_BATCH * source->n_batches, n > 0 ? n : 1);
+    c->n_parts = gr_smaller(c->n_parts, INT32_MAX - 1);
     GR_TRY(GR_POOL_NEW(context, source->pool, c->part, n, error));
     GR_TRY(GR_POOL_NEW(context, source->pool, c->first, c->n_parts + 1, error));
     GR_TRY(GR_POOL_NEW(context, source->pool, c->member, n, error));
@@ -97,7 +93,7 @@ static int32_t create_clusters(const struct gr_kind_source *source, void **state
     sort_by_part(c, source->seeds, source->n_seeds, c->first_seed, c->seed);
     for (int64_t p = 0; p < c->n_parts; p++)
         if (c->first_seed[p + 1] > c->first_seed[p]) c->drawn[c->n_drawn++] = p;
-    *n_batches = c->n_batches = smaller(source->n_batches, c->n_drawn);
+    *n_batches = c->n_batches = gr_smaller(source->n_batches, c->n_drawn);
     *state = c;
     return GRAFT_OK;
 }
@@ -145,9 +141,8 @@ done:
 
 static int32_t make_cluster(const struct gr_making *g, graft_error *error)
 {
-    const int32_t rc = add_parts(g, error);
-
-    return rc < 0 ? rc : gr_sample_making_induce(g, error);
+    GR_TRY(add_parts(g, error));
+    return gr_sample_making_induce(g, error);
 }
 
 static void explain_clusters(const struct gr_batch_request *request, struct gr_text *text)

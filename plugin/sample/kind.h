@@ -3,7 +3,7 @@
  *
  * neighbour.c  in-neighbours drawn for each vertex     cluster.c  subgraphs of parts of a partition
  * ladies.c     vertices drawn for each layer           saint.c    subgraphs of random walks
- * draw.h       draws of entries of rows                subgraph.c the edges of subgraphs
+ * draw.h       draws of entries of rows                batch.c    the edges of subgraphs
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -207,10 +207,9 @@ static int32_t number_together(struct drawing *d, graft_error *error)
 {
     const int64_t edges = d->layer->n_edges, chunks = gr_chunk_count(edges, EDGES_OF_CHUNK);
     int64_t       sum = 0;
-    const int32_t rc = gr_sample_grow(d->making->context, (void **)&d->work->first, &d->work->chunks, chunks, 0,
-                                      sizeof *d->work->first, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_sample_grow(d->making->context, (void **)&d->work->first, &d->work->chunks, chunks, 0,
+                          sizeof *d->work->first, error));
     gr_parallel_rows(d->team, 8 * edges, edges, EDGES_OF_CHUNK, mark_places, d);
     gr_parallel_chunks(d->team, 8 * edges, edges, EDGES_OF_CHUNK, count_first, d);
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
@@ -274,15 +273,14 @@ static int32_t draw_neighbours(const struct gr_making *making, graft_error *erro
 {
     const struct gr_batch_request *request = making->request;
     const struct gr_extension     *extension = request->extension;
-    int32_t                        rc = GRAFT_OK;
 
     for (int32_t l = request->n_layers - 1; l >= 0; l--) {
-        if (rc == GRAFT_OK) rc = gr_sample_making_draw_layer(making, l, request->fanout[l], error);
+        int32_t rc = gr_sample_making_draw_layer(making, l, request->fanout[l], error);
+
         if (extension != NULL && l > extension->first) rc = extension->extend(extension->arg, making, l, rc, error);
-        GR_TRY_DONE(rc);
+        GR_TRY(rc);
     }
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 const struct gr_sampler_kind gr_sample_neighbour = {

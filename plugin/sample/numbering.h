@@ -18,14 +18,6 @@ struct gr_numbering {
 };
 enum { GR_NO_NUMBER = INT32_MIN };
 
-/** Make places for `most` vertices, and keep present numbers. \return OK; ERR_NOMEM: nothing has changed. */
-int32_t gr_sample_numbering_reserve(const graft_context *context, struct gr_numbering *numbering, int64_t most,
-                                    graft_error *error);
-/** Forget the numbers of these vertices, which must be all vertices that have been looked up. */
-void    gr_sample_numbering_clear(struct gr_numbering *numbering, const int64_t *vertex, int64_t count);
-void    gr_sample_numbering_fini(const graft_context *context, struct gr_numbering *numbering);
-int64_t gr_sample_numbering_bytes(const struct gr_numbering *numbering);
-
 static inline int64_t gr_sample_numbering_home(const struct gr_numbering *numbering, int32_t v)
 {
     return (int64_t)(((uint64_t)(uint32_t)v * 0x9E3779B97F4A7C15u) >> 20) & (numbering->slots - 1);

@@ -22,8 +22,6 @@ struct saint {
     _Atomic uint32_t *of_vertex, *of_edge; /* C */
 };
 
-/* -- a batch ------------------------------------------------------------------------------------------------------ */
-
 static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_t root, int64_t step)
 {
     const int64_t begin = graph->row_ptr[v], degree = graph->row_ptr[v + 1] - begin;
@@ -57,9 +55,8 @@ static int32_t add_walks(const struct gr_making *g, graft_error *error)
     const struct gr_batch_request *request = g->request;
     const int64_t  most = request->n_seeds < s->graph->n_rows / s->walk ? request->n_seeds * s->walk : s->graph->n_rows;
     const uint64_t key = gr_sample_making_key(g, 0);
-    const int32_t  rc = gr_sample_making_reserve(g, most, error);
 
-    if (rc < 0) return rc;
+    GR_TRY(gr_sample_making_reserve(g, most, error));
     walk(s, g, key, 1);
     if (request->index >= 0) g->batch->n_seeds = g->batch->n_vertices;
     walk(s, g, key, 0);
@@ -100,8 +97,6 @@ static int32_t make_saint(const struct gr_making *g, graft_error *error)
     if (has_weights) return weigh_saint(g, error);
     return GRAFT_OK;
 }
-
-/* -- creation ----------------------------------------------------------------------------------------------------- */
 
 static void count_batch(struct saint *s, const struct gr_batch *batch)
 {

@@ -522,10 +522,10 @@ int32_t gr_sampler_prefetch(graft_sampler *s, int32_t *made, graft_error *error)
 int32_t gr_sampler_sample(graft_sampler *s, const int64_t *seeds, int64_t n, int all, graft_error *error)
 {
     struct gr_batch_request request = s->request;
-    int32_t                 rc = gr_sampler_prepare(s, error);
+    int32_t                 rc;
 
     s->given = NULL;
-    if (rc < 0) return rc;
+    GR_TRY(gr_sampler_prepare(s, error));
     request.epoch = s->queue.epoch;
     request.index = -1;
     request.seeds = seeds;

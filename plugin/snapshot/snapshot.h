@@ -1,7 +1,7 @@
 /* Models outside of a trainer: copied out of one and into one, in files, and predicting.
  *
  * snapshot.c      from a trainer or a description to a model, and into a trainer
- * save.c, load.c  files
+ * file.c          files
  * predict.c       a setup with the model
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
@@ -40,9 +40,6 @@ static inline struct gr_state gr_snapshot_state(const graft_model *m)
 int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, const char *shown, graft_model **model,
                              graft_error *error);
 
-/** The items of the state of a model, which stays the caller's. */
-struct gr_state_items gr_snapshot_items(struct gr_state *state);
-
 /** Allocate the words of all tables. \return OK; ERR_NOMEM. */
 int32_t gr_snapshot_allocate_tables(graft_model *model, graft_error *error);
 
@@ -60,7 +57,3 @@ enum { GR_ALL_VERTICES = -1 };
 /** `found`: the status of the arguments on this rank, on which the ranks agree. */
 int32_t gr_snapshot_predict(graft_model *model, int32_t found, const graft_prediction *prediction, graft_error *error);
 void    gr_snapshot_destroy(graft_model *model);
-
-/** Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
- *  weights. */
-int gr_snapshot_is_whole(graft_context *context, const char *path);

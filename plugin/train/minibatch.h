@@ -10,7 +10,7 @@
 #include "parallel/batches.h"
 #include "run/input.h"
 #include "run/memory.h"
-#include "run/ranks.h"
+#include "run/setup.h"
 #include "sample/sample.h"
 
 /** How the seeds of all ranks are dealt to batches. */

@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "nn/state.h"
+#include "nn/parameter.h"
 #include "train/minibatch.h"
 
 struct gr_progress {

@@ -1,14 +1,21 @@
-/* Over ranks: comparison of data and options that must be equal on all ranks, and failures of one rank.
+/* Over ranks: comparison of data and options that must be equal on all ranks, failures of one rank, and the least
+ * memory of a rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
+#include "dgraph/options.h"
 #include "model/options.h"
-#include "run/ranks.h"
+#include "parallel/strategies.h"
+#include "run/memory.h"
+#include "run/setup.h"
 
-int32_t gr_setup_tell_failure(struct gr_setup *s, int32_t rc, graft_error *error)
+#include <math.h>
+
+int32_t gr_setup_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {
     /* All ranks agree on a cancelled step. */
-    return rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED ? rc : gr_comm_fail(s->data.over->comm, error);
+    if (rc >= 0 || s->data.over == NULL || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
+    return gr_comm_fail(s->data.over->comm, error);
 }
 
 /* Compare the data that must be equal for ranks to train one model, besides the options. */
@@ -50,4 +57,37 @@ int32_t gr_setup_compare_data(struct gr_setup *s, graft_error *error)
     if (s->data.over == NULL) return GRAFT_OK;
     if (s->given == NULL) GR_TRY(settle_loss(s, error));
     return compare_data(s, error);
+}
+
+/* The least bytes of all ranks. Collective. */
+static int32_t find_bytes(struct gr_setup *s, struct gr_rank_bytes *bytes, graft_error *error)
+{
+    int64_t values[6];
+
+    for (int recompute = 1; recompute >= 0; recompute--) { /* as set at last, because the budget keeps the plan */
+        const double planned = gr_setup_planned(s, recompute || s->model.config.recompute) + gr_setup_spans_need(s);
+
+        for (int variant = 0; variant < 2; variant++)
+            values[2 * variant + recompute] =
+                -(int64_t)ceil(fmax(planned + gr_strategy_need(s->strategy, variant), s->deferral.most));
+    }
+    for (int variant = 0; variant < 2; variant++) values[4 + variant] = -values[2 * variant] <= s->budget.limit;
+    GR_TRY(gr_comm_min(s->data.over->comm, values, 6, error));
+    for (int i = 0; i < 4; i++) bytes->most[i / 2][i % 2] = -(double)values[i];
+    for (int i = 0; i < 2; i++) bytes->fits[i] = (int)values[4 + i];
+    return GRAFT_OK;
+}
+
+int32_t gr_setup_check_memory(struct gr_setup *s, int *variant, graft_error *error)
+{
+    const enum gr_feature_graph option = gr_dgraph_options(s->context)->feature_graph;
+    struct gr_rank_bytes        bytes;
+
+    if (s->data.over == NULL) return GRAFT_OK;
+    s->budget.deferral = NULL;
+    GR_TRY(find_bytes(s, &bytes, error));
+    *variant = option == GR_FEATURE_GRAPH_STREAM ||
+               (option == GR_FEATURE_GRAPH_AUTO && !bytes.fits[0] && bytes.most[1][0] < bytes.most[0][0]);
+    if (!bytes.fits[*variant]) return gr_parallel_refuse_limit(s->strategy, &bytes, *variant, error);
+    return GRAFT_OK;
 }

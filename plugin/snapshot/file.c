@@ -1,4 +1,4 @@
-/* Loads a model from a file. Rank 0 reads it, and sends first the header and then the arrays to all ranks. Memory for
+/* Files of models. Rank 0 reads a file, and sends first the header and then the arrays to all ranks. Memory for
  * arrays is allocated after the file was found to have them with their shapes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -8,10 +8,10 @@
 #include "io/tensor_file.h"
 #include "snapshot/snapshot.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A file on rank 0, and the model that all ranks make from it. */
@@ -35,7 +35,8 @@ static int item_at(void *state, int32_t index, graft_state_item *item)
     return gr_train_state_item(state, index, item, &end) == GRAFT_OK;
 }
 
-struct gr_state_items gr_snapshot_items(struct gr_state *state)
+/* The items of the state of a model, which stays the caller's. */
+static struct gr_state_items items_of(struct gr_state *state)
 {
     return (struct gr_state_items){ state, item_at, NULL, "its options say so", "the model's", NULL };
 }
@@ -44,7 +45,7 @@ struct gr_state_items gr_snapshot_items(struct gr_state *state)
 static int32_t check_tensors(const struct loading *l, graft_error *error)
 {
     struct gr_state             state = gr_snapshot_state(l->model);
-    const struct gr_state_items items = gr_snapshot_items(&state);
+    const struct gr_state_items items = items_of(&state);
 
     state.n_progress = l->model->n_progress = progress_in(&l->model->header);
     return gr_io_state_file_check(&items, &l->from.file, &l->model->header, error);
@@ -203,5 +204,38 @@ int32_t gr_snapshot_load(graft_context *context, const graft_transport *transpor
     *model = made;
 done:
     gr_comm_destroy(comm);
+    return rc;
+}
+
+/* Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
+ * weights. */
+static int is_whole(graft_context *context, const char *path)
+{
+    struct gr_tensor_file file;
+    graft_error           error = { .size = sizeof error };
+    const int             whole = gr_io_tensor_file_open(context, NULL, path, &file, &error) == GRAFT_OK;
+
+    gr_io_tensor_file_close(&file);
+    return whole;
+}
+
+int32_t gr_snapshot_save(graft_model *m, const char *path, graft_error *error)
+{
+    struct gr_state             state = gr_snapshot_state(m);
+    const struct gr_state_items items = items_of(&state);
+    struct gr_tensor_data      *data = NULL;
+    struct gr_output            output = { .temporary.fd = -1 };
+    char                        previous[PATH_MAX];
+    int32_t                     count, rc = GRAFT_OK;
+
+    if (snprintf(previous, sizeof previous, "%s" GR_SNAPSHOT_PREVIOUS, path) >= (int)sizeof previous)
+        return gr_output_failed(path, ENAMETOOLONG, error);
+    GR_TRY_DONE(gr_io_state_file_list(m->context, &items, 0, &data, &count, error));
+    GR_TRY_DONE(
+        gr_io_tensor_file_write(m->context, data, count, m->header.pairs, m->header.n_pairs, path, &output, error));
+    rc = gr_output_end(&output, is_whole(m->context, path) ? previous : NULL, error);
+done:
+    gr_output_abort(&output);
+    gr_free(m->context, data);
     return rc;
 }
