@@ -60,11 +60,11 @@ static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, gra
     if (a.data == NULL && d->over->n_slice > 0)
         rc = gr_fail(error, GRAFT_ERR_ARG, "%s are not given, and other ranks give them", a.name);
     else if ((owned = gr_budget_new(d->budget, GR_USE_GRAPH, d->over->n_owned * a.bytes, 1, a.name, error)) == NULL)
-        GR_TRY_DONE(gr_dataset_agree(d, GRAFT_ERR_NOMEM, error));
-    GR_TRY_DONE(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
+        rc = GRAFT_ERR_NOMEM;
+    GR_TRY(gr_dataset_agree(d, rc, error));
+    GR_TRY(gr_dataset_send_rows(d, a.data, a.stride, a.bytes, owned, error));
     gr_dataset_set_target_array(targets, i, owned, a.bytes);
-done:
-    return rc;
+    return GRAFT_OK;
 }
 
 /* The rows of a sparse slice in transit to their owners. */

@@ -16,7 +16,7 @@ static int32_t data_open(graft_context *context, const char *path, graft_data **
     struct gr_call call;
     int32_t        rc = gr_call_begin(&call, context, GRAFT_DATA_ID " open", error);
 
-    if (rc == GRAFT_OK) rc = gr_io_data_open(context, path, maps_features(context), data, &call.error);
+    if (rc == GRAFT_OK) rc = gr_io_data_open_slice(context, NULL, path, maps_features(context), data, &call.error);
     if (rc == GRAFT_OK) gr_handle_init(*data, GR_HANDLE_DATA, context);
     return gr_call_end(&call, rc);
 }

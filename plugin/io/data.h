@@ -5,10 +5,8 @@
 #include "graft_data.h"
 #include "graft_transport.h"
 
-/** See graft_data.open(). `maps`: dense features are mapped, not read, if that is possible. */
-int32_t gr_io_data_open(graft_context *context, const char *path, int maps, graft_data **data, graft_error *error);
-
-/** See graft_data.open_slice(). path and data may be NULL on some ranks, which all ranks then report. */
+/** See graft_data.open_slice(), and open() without a transport. path and data may be NULL on some ranks, which all
+ *  ranks then report. `maps`: dense features are mapped, not read, if that is possible. */
 int32_t gr_io_data_open_slice(graft_context *context, const graft_transport *transport, const char *path, int maps,
                               graft_data **data, graft_error *error);
 

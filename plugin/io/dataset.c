@@ -116,11 +116,6 @@ done:
     return rc;
 }
 
-int32_t gr_io_data_open(graft_context *context, const char *path, int maps, graft_data **data, graft_error *error)
-{
-    return gr_io_data_open_slice(context, NULL, path, maps, data, error);
-}
-
 const graft_dataset *gr_io_data_view(const graft_data *data)
 {
     return data != NULL ? &data->set : NULL;

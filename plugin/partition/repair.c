@@ -22,11 +22,6 @@ static double excess_of(const struct gr_loads *loads, int32_t part, const int64_
     return excess;
 }
 
-static double gain_of_leaving(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
-{
-    return excess_of(loads, part, weight, 0) - excess_of(loads, part, weight, -1);
-}
-
 static double cost_of_coming(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES])
 {
     return excess_of(loads, part, weight, 1) - excess_of(loads, part, weight, 0);
@@ -61,7 +56,7 @@ int64_t gr_partition_loads_relieve_pass(struct gr_loads *loads, const struct gr_
 
         if (loads->level[from] <= 1 || loads->has[(int64_t)from * GR_SHARES + GR_SHARE_VERTICES] == 1) continue;
         gr_partition_slice_weigh(slice, row, weight);
-        gain = gain_of_leaving(loads, from, weight);
+        gain = excess_of(loads, from, weight, 0) - excess_of(loads, from, weight, -1);
         if (gain <= 0) continue;
         to = gr_partition_loads_nearest(loads, slice, row, weight, mine);
         if (to < 0 || to == from) to = cheapest_part(loads, from, weight);

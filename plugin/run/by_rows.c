@@ -24,10 +24,8 @@ int gr_setup_goes_by_rows(struct gr_setup *s)
     double      bytes;
 
     if (!gr_setup_can_go_by_rows(s)) return 0;
-    if (s->run.input.type != GRAFT_F32 && s->run.input.x != NULL)
-        return 1;                              /* there is no array of all rows as
-                                                                             * floats */
-    if (strcmp(blocks, "auto") != 0) return 1; /* yes, or a folder */
+    /* There is no array of all rows as floats; or the option is yes, or a folder. */
+    if ((s->run.input.type != GRAFT_F32 && s->run.input.x != NULL) || strcmp(blocks, "auto") != 0) return 1;
     bytes = gr_setup_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
 }
