@@ -450,9 +450,8 @@ static void test_folder(const char *batch_size)
                        STRIDE * element);
         if (types[t] == GRAFT_U8) {
             rc = table->open(api->context, folder, &data, &error);
-            ok(rc == GRAFT_ERR_NOT_FOUND &&
-                   strstr(error.message, "a data set of 8-bit features without feature_scale.npy is refused") != NULL,
-               "%s", error.message);
+            ok(rc == GRAFT_ERR_NOT_FOUND && strstr(error.message, "no feature_scale.npy") != NULL,
+               "8-bit features without feature_scale.npy are refused: %s", error.message);
             write_features(folder, "feature_scale.npy", "<f4", FEATURES, 0, scale, 4, 4);
             write_features(folder, "feature_zero.npy", "<f4", FEATURES, 0, zero, 4, 4);
         }
