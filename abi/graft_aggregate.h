@@ -25,7 +25,7 @@ typedef struct graft_plan_args {
     int64_t     width;  /**< columns of the widest pass for which buffers are allocated now; 0: at first use */
     graft_dtype dtype;  /**< type of the elements, GRAFT_F32 or GRAFT_F64; 0: the type of the graph's values, or F32 */
     int32_t     layers; /**< with halo.staleness or adaptive bits the number of layers, 0 meaning 1: the `layer` of a
-                             pass is less. Received rows and messages are stored for each layer and direction */
+                             pass must be less. Received rows and messages are stored for each layer and direction */
 } graft_plan_args;
 
 enum {
@@ -53,10 +53,10 @@ typedef struct graft_aggregate_args {
     uint32_t           reserved;
     const graft_dense *x;   /**< [n_owned x w]; the struct is borrowed for the call, the elements until end() */
     const graft_dense *out; /**< [n_owned x w] of the type of x; float if x is GRAFT_BF16. Borrowed as x, no overlap */
-    const void        *row_scale;   /**< [n_owned] of the type of out, or NULL; borrowed until end(). Sums only. */
-    double            *times;       /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
-    const graft_mask  *mask;        /**< over [n_owned x w], or NULL; its arrays are borrowed until end() */
-    const graft_epilogue *epilogue; /**< or NULL; its arrays are borrowed until end() */
+    const void        *row_scale; /**< [n_owned] factors of the type of out, or NULL; borrowed until end(). Sums only */
+    double            *times;     /**< [threads x 3] as in graft_mxm_args, or NULL; borrowed until end() */
+    const graft_mask  *mask;      /**< over [n_owned x w], or NULL; its arrays are borrowed until end() */
+    const graft_epilogue *epilogue; /**< operations on rows, or NULL; its arrays are borrowed until end() */
 } graft_aggregate_args;
 
 /** Counts of a plan, for one rank or for all. Counts of rows are for one pass in one direction, and equal in both
@@ -77,12 +77,12 @@ typedef struct graft_plan_info {
                                      ranks as of create() */
     int64_t  passes;            /**< completed passes. This and the following fields are 0 for other ranks */
     double   wait_seconds;      /**< seconds in which end() only waited, in all passes */
-    double   exchange_seconds;  /**< from the first send in begin() until all messages have arrived, in all passes */
+    double   exchange_seconds;  /**< seconds from the first send in begin() to the last arrival, in all passes */
     double   overlap_fraction;  /**< 1 - wait_seconds / exchange_seconds: the share of communication hidden behind other
                                      work; 0 before the first exchange */
     int64_t  bytes_sent;        /**< bytes of rows sent in all passes, with parameters, without frames */
     int64_t  bytes_unquantized; /**< further bytes, of rows that were also sent unquantized because a row of their
-                                     message has no code (see "halo.nonfinite") */
+                                     message cannot be encoded (see "halo.nonfinite") */
     int64_t  sampled_rows;      /**< quantized rows that option "halo.error_statistics" sampled */
     double   nmse;              /**< sum over the sampled rows of |x - x'|^2 / |x|^2 */
     double   expected;          /**< the theoretical expectation of nmse; see graft_codec_error */
@@ -139,7 +139,7 @@ typedef struct graft_aggregate_api {
      *  rows are s times the rows used by the previous step plus 1 - s times the rows sent by it, unless the previous
      *  step was synchronous. A second pass of an epoch sends nothing, and uses the rows of the first. All of this
      *  depends only on the arguments of passes, not on when messages arrive. Passes that are not training steps, as in
-     *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A quantized row without a code ends in ERR_PEER whatever option
+     *  an evaluation, are GRAFT_AGGREGATE_STATELESS. A row that cannot be encoded ends in ERR_PEER whatever option
      *  "halo.nonfinite" says. The N of "halo.staleness" = 1:N applies to trainers only.
      *
      *  A pass that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so that
@@ -151,8 +151,8 @@ typedef struct graft_aggregate_api {
      * \return OK; with several ranks returned as described: ERR_ARG (null, shapes, types, strides, overlap, unknown
      *         semiring or flags, row_scale with a maximum or minimum, times without a number of threads; with
      *         halo.staleness or adaptive bits a layer beyond the plan's layers); ERR_STATE (a transposed pass of a plan
-     *         without GRAFT_PLAN_TRANSPOSED); ERR_NONFINITE (with halo.nonfinite=refuse, a row without a code; in a
-     *         training step with stored rows ERR_PEER); ERR_UNSUPPORTED (a transposed maximum or minimum; with
+     *         without GRAFT_PLAN_TRANSPOSED); ERR_NONFINITE (with halo.nonfinite=refuse, a row that cannot be encoded;
+     *         in a training step with stored rows ERR_PEER); ERR_UNSUPPORTED (a transposed maximum or minimum; with
      *         halo.staleness a maximum or minimum that is not STATELESS; an epilogue with a maximum or minimum, or with
      *         ACCUMULATE). ERR_STATE, of this rank: a pass has begun and not ended; it counts as a pass, and if other
      *         ranks make one pass less, the next is ERR_PEER. ERR_PEER is the same on all ranks, also if memory or a
@@ -163,8 +163,8 @@ typedef struct graft_aggregate_api {
 
     /** End the pass: wait for messages, check the frame and CRC32C of each, and aggregate the received rows.
      *
-     *  Numerics: the same bits for the same ranks, cover and kernel, whatever the number of threads. Sums are formed
-     *  first over local edges in their order, then over rows of other ranks in the order of ranks.
+     *  Numerics: bitwise identical for the same ranks, cover and kernel, whatever the number of threads. Sums are
+     *  formed first over local edges in their order, then over rows of other ranks in the order of ranks.
      *
      * \return OK; why a rank has refused the pass in begin(), the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).
@@ -203,7 +203,7 @@ typedef struct graft_aggregate_api {
      * on rank 0 for each pair of ranks. Source: AdaQP, section 4. Since 0.1. */
     int32_t (*assign_bits)(graft_plan *plan, graft_error *error);
 
-    /** Between begin() and end(): let messages progress, without waiting. Nothing depends on this call; it helps
+    /** Let messages of the pass progress, without waiting. Nothing depends on this call; it helps
      *  transports that do nothing on their own while the host works. A host that only waits calls end(), which has a
      *  deadline.
      * \param[out] arrived  1: end() will not wait, unless the pass is refused; 0: messages are missing.

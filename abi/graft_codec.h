@@ -24,8 +24,8 @@ enum {
 
 /** The rounding of an element between two levels. */
 enum {
-    GRAFT_ROUND_NEAREST = 1,   /**< to the nearer level: half of the squared error of STOCHASTIC, but biased */
-    GRAFT_ROUND_STOCHASTIC = 2 /**< to either level at random, unbiased: the expectation is the row */
+    GRAFT_ROUND_NEAREST = 1,   /**< round to the nearer level: half of the squared error of STOCHASTIC, but biased */
+    GRAFT_ROUND_STOCHASTIC = 2 /**< round to either level at random, unbiased: the expectation is the row */
 };
 
 /** Quantization error, summed over the encoded rows. */
@@ -33,8 +33,8 @@ typedef struct graft_codec_error {
     uint32_t size;
     uint32_t reserved;
     int64_t  rows;
-    double   nmse;   /**< sum of |x - x'|^2 / |x|^2 for rows x decoded as x'; rows of zeros count as 0 */
-    double expected; /**< its theoretical expectation for elements uniformly distributed between levels: for D elements
+    double   nmse;     /**< sum of |x - x'|^2 / |x|^2 for rows x decoded as x'; rows of zeros count as 0 */
+    double   expected; /**< the theoretical expectation of nmse, with elements uniform between levels: for D elements
                          and step S, |x - x'|^2 is D S^2 / 6 with MINMAX and stochastic rounding, D S^2 / 12 with
                          nearest rounding (1.5 and 3 times as much for elements half way between levels), and (pi / 2 -
                          1) |x|^2 with ROTATED, for long rows */
@@ -56,10 +56,10 @@ typedef struct graft_codec_args {
     const graft_dense *rows;          /**< [n x width] F32 or F64. encode() reads it, decode() writes it */
     void              *message;       /**< [message_bytes] encode() writes it, decode() reads it */
     uint64_t           message_bytes; /**< at least n * row_bytes() */
-    int64_t           *unencoded; /**< out, [n] numbers of the rows without a code, ascending: see encode(). NULL: such
-                                       a row is an error */
-    int64_t           *n_unencoded; /**< out, the number of rows without a code; NULL if unencoded is NULL */
-    graft_codec_error *error; /**< out of encode(), or NULL: the quantization error, without rows that have no code */
+    int64_t           *unencoded;     /**< out, [n] indices of the rows that cannot be encoded, ascending: see encode().
+                                       NULL: such a row is an error */
+    int64_t           *n_unencoded;   /**< out, the number of these rows; NULL if unencoded is NULL */
+    graft_codec_error *error;         /**< out of encode(), or NULL: the quantization error of the encoded rows */
 } graft_codec_args;
 
 typedef struct graft_codec_api {
@@ -74,17 +74,18 @@ typedef struct graft_codec_api {
                          graft_error *error);
 
     /** Encode rows into a message. A row whose elements are all equal floats is decoded exactly, except for the sign of
-     *  0. A row with a NaN or an infinity, or whose range exceeds that of a float, has no code: its number is written
-     *  to args->unencoded, decode() does not write it, and the sender must send it separately. With 16 bits every row
-     *  has a code: non-finite elements stay non-finite, and finite ones stay finite.
+     *  0. A row with a NaN or an infinity, or whose range exceeds that of a float, cannot be encoded: its index is
+     *  written to args->unencoded, decode() does not write it, and the sender must send it separately. With 16 bits
+     *  every row can be encoded: non-finite elements stay non-finite, and finite ones stay finite.
      * \return OK; ERR_ARG (null, shapes, an unknown bits, code or rounding, a message that is too short or overlaps the
-     *         rows); ERR_FORMAT (a row has no code and args->unencoded is NULL; the message has its number); ERR_NOMEM.
-     *         After ERR_FORMAT the contents of the message are undefined.
-     * [one-caller] [starts-openmp] Not collective. The same bits for any number of threads. Memory during the call: two
-     * rows for each thread. Since 0.1. */
+     *         rows); ERR_FORMAT (a row cannot be encoded and args->unencoded is NULL: the text has its index);
+     *         ERR_NOMEM. After ERR_FORMAT the contents of the message are undefined.
+     * [one-caller] [starts-openmp] Not collective. Bitwise identical for any number of threads. Memory during the call:
+     * two rows for each thread. Since 0.1. */
     int32_t (*encode)(graft_context *context, const graft_codec_args *args, graft_error *error);
 
-    /** Decode a message into rows. Rows without a code stay unchanged; their numbers are written to args->unencoded.
+    /** Decode a message into rows. Rows that are not encoded stay unchanged; their indices are written to
+     *  args->unencoded.
      * \return as encode(); ERR_FORMAT also for parameters that encode() never writes (a scale that is not finite),
      *         after which some rows may have been written.
      * [one-caller] [starts-openmp] Not collective. Memory: as encode(). Since 0.1. */

@@ -20,14 +20,14 @@ typedef struct graft_dataset {
     uint32_t           size;
     uint32_t           flags; /**< 0, or GRAFT_DATASET_SLICE: the arrays only have the rows of n_slice vertices from
                                    first_vertex on; other ranks have the remaining rows */
-    int64_t            n_vertices; /**< of the whole graph */
+    int64_t            n_vertices; /**< vertices of the whole graph */
     int64_t            n_features;
     int64_t            n_classes;       /**< outputs of a model: classes, or columns of float_targets */
     const graft_csr   *graph;           /**< [n x n_vertices], row v holds the vertices from which v gathers */
     const graft_dense *features;        /**< [n x n_features] F32, F16, BF16, or U8 with feature_scale and
                                              feature_zero; NULL if features are sparse. With option batch_size, in one
                                              process, with order=given and without normalize_features, batches read
-                                             only the rows that they need, in place: it may be a mapped file.
+                                             only the rows that they need, in place: data may be a mapped file.
                                              Evaluations, predictions and update() read all rows. Rows of other types
                                              than F32 are converted to float when batches, and evaluations and
                                              predictions in blocks of rows (eval.blocks), read them; otherwise a trainer
@@ -55,10 +55,11 @@ typedef struct graft_dataset {
                                            of the original edge, an existing edge keeps its own row, and of repeated
                                            entries the first one stays. NULL: none. Not borrowed: create(), update() and
                                            predict() copy it */
-    const float *feature_scale; /**< [n_features] with features of U8: x stands for scale (x - zero) of its column,
+    const float
+        *feature_scale; /**< [n_features] scales, for features of U8: x stands for scale (x - zero) of its column,
                                      rounded after each operation; finite for x from 0 to 255. Copied. NULL with
                                      features of other types */
-    const float *feature_zero;  /**< [n_features] the same */
+    const float *feature_zero; /**< [n_features] zeros of the columns; see feature_scale */
 } graft_dataset;
 
 /** A data set that was read from files. */
@@ -103,9 +104,9 @@ typedef struct graft_data_api {
     void (*close)(graft_data *data);
 
     /** Read a data set in parallel: as open(), but each rank receives a slice of the vertices. Slices are consecutive
-     *  in the order of ranks and have about the same number of bytes; concatenated they equal the result of open(), bit
-     *  for bit. n_classes counts the classes of the whole data set. With one rank the slice is the whole data set,
-     *  without the flag.
+     *  in the order of ranks and have about the same number of bytes; concatenated they are bitwise identical to the
+     *  result of open(). n_classes counts the classes of the whole data set. With one rank the slice is the whole data
+     *  set, without the flag.
      *
      *  A rank reads an equal range of edges.npy, or of the bytes of a Matrix Market file (a line belongs to the range
      *  in which it begins), sends edges to the ranks of their rows, and reads the rows of its slice from the other

@@ -26,14 +26,14 @@ enum { GRAFT_EDGE_TRANSPOSE = 1u };
  * side, each of width/heads columns: head(c) = c / (width/heads).
  *
  * All dense operands of a call are GRAFT_F32, or all are GRAFT_F64, with any stride. `threads` is the largest number of
- * threads of a call; 0: option "threads". Results have the same bits for any number. NaN and infinities propagate as in
- * arithmetic. Work is divided into chunks of about equal numbers of edges; only sddmm() splits a row of A, so a row
+ * threads of a call; 0: option "threads". Results are bitwise identical for any number. NaN and infinities propagate as
+ * in arithmetic. Work is divided into chunks of about equal numbers of edges; only sddmm() splits a row of A, so a row
  * with a large share of all edges is the work of one thread. */
 typedef struct graft_edge_api {
     uint32_t size;
     uint32_t reserved;
 
-    /** out[i,c] = x[index[i],c].
+    /** Gather rows: out[i,c] = x[index[i],c].
      *
      * \param[in]  x      [n x width]
      * \param[in]  index  Each in 0 .. n-1.
@@ -44,7 +44,7 @@ typedef struct graft_edge_api {
     int32_t (*gather_rows)(graft_context *context, const graft_dense *x, const graft_index *index,
                            const graft_dense *out, int32_t threads, graft_error *error);
 
-    /** out[index[i],c] += x[i,c], for each element of out in the order of i.
+    /** Add rows: out[index[i],c] += x[i,c], for each element of out in the order of i.
      *
      * \param[in]     x      [count x width]
      * \param[in]     index  Each in 0 .. n-1.
@@ -57,7 +57,7 @@ typedef struct graft_edge_api {
     int32_t (*index_add)(graft_context *context, const graft_dense *x, const graft_index *index, const graft_dense *out,
                          int32_t threads, graft_error *error);
 
-    /** out[e,h] = sum over the columns c of head h of x[row(e),c] * y[col(e),c].
+    /** Compute scores of edges: out[e,h] = sum over the columns c of head h of x[row(e),c] * y[col(e),c].
      *
      * \param[in]  a    [m x k]
      * \param[in]  x,y  [m x width], [k x width]
@@ -68,8 +68,9 @@ typedef struct graft_edge_api {
     int32_t (*sddmm)(graft_context *context, graft_matrix *a, const graft_dense *x, const graft_dense *y,
                      const graft_dense *out, int32_t threads, graft_error *error);
 
-    /** p[e,h] = exp(s[e,h] - max) / sum of the same over the edges of row(e), where max is the largest s over these
-     *  edges. A score of minus infinity gives 0 if its row has a finite score.
+    /** Compute the softmax over the edges of each row: p[e,h] = exp(s[e,h] - max) / sum of the same over the edges of
+     *  row(e), where max is the largest s over these edges. A score of minus infinity gives 0 if its row has a finite
+     *  score.
      *
      * \param[in]  s  [edges x heads] scores
      * \param[out] p  [edges x heads]; may be s itself (same data, same stride), else must not overlap it.
@@ -78,7 +79,8 @@ typedef struct graft_edge_api {
     int32_t (*softmax)(graft_context *context, graft_matrix *a, const graft_dense *s, const graft_dense *p,
                        int32_t threads, graft_error *error);
 
-    /** The gradient ds with respect to the scores, from the gradient dp with respect to the result p of softmax():
+    /** Compute the gradient ds with respect to the scores from the gradient dp with respect to the result p of
+     * softmax():
      *
      *      ds[e,h] = p[e,h] * (dp[e,h] - sum over the edges f of row(e) of p[f,h] * dp[f,h])
      *
@@ -89,7 +91,7 @@ typedef struct graft_edge_api {
     int32_t (*softmax_backward)(graft_context *context, graft_matrix *a, const graft_dense *p, const graft_dense *dp,
                                 const graft_dense *ds, int32_t threads, graft_error *error);
 
-    /** A product with weights w for each edge and head in place of the values of A:
+    /** Compute a product with weights w for each edge and head in place of the values of A:
      *
      *      flags 0                 out[i,c] = sum over the edges e of row i     of w[e,head(c)] * y[col(e),c]
      *      GRAFT_EDGE_TRANSPOSE    out[j,c] = sum over the edges e of column j  of w[e,head(c)] * y[row(e),c]

@@ -18,7 +18,7 @@ typedef struct graft_graph graft_graph;
 typedef struct graft_slice {
     uint32_t         size;
     uint32_t         reserved;
-    int64_t          n_vertices; /**< of the whole graph; the same on all ranks */
+    int64_t          n_vertices; /**< vertices of the whole graph; the same on all ranks */
     int64_t          first_row;
     const graft_csr *rows;  /**< [m x n_vertices] row i holds the vertices from which first_row + i gathers; NULL: m
                                  is 0. The type of values, or their absence, is the same on all ranks with edges */
@@ -32,20 +32,20 @@ typedef struct graft_slice {
 typedef struct graft_graph_info {
     uint32_t size;
     int32_t  rank;             /**< -1: all ranks */
-    int64_t  n_vertices;       /**< of the whole graph */
+    int64_t  n_vertices;       /**< vertices of the whole graph */
     int64_t  n_slice;          /**< vertices in the slice of the rank; all ranks: n_vertices */
     int64_t  n_owned;          /**< vertices that the rank owns; all ranks: n_vertices */
-    int64_t  n_edges;          /**< edges */
+    int64_t  n_edges;          /**< edges in owned rows */
     int64_t  n_cut;            /**< cut edges: edges whose column has another owner than their row */
     int64_t  n_halo;           /**< distinct vertices of other ranks from which its rows gather; all ranks: the sum */
-    double   vertex_imbalance; /**< n_owned / its mean over ranks, all ranks: the largest; 1 for a graph without any */
-    double   edge_imbalance;   /**< the same for n_edges */
+    double   vertex_imbalance; /**< n_owned / its mean over ranks; all ranks: the largest; 1 if there are no vertices */
+    double   edge_imbalance;   /**< n_edges / its mean over ranks, likewise */
 } graft_graph_info;
 
 /** The direction of redistribute(). */
 enum {
-    GRAFT_TO_OWNERS = 1, /**< from the order of slices to the order of owners, for features and labels */
-    GRAFT_TO_SLICES = 2  /**< from the order of owners to the order of slices, for predictions */
+    GRAFT_TO_OWNERS = 1, /**< send from the order of slices to the order of owners, for features and labels */
+    GRAFT_TO_SLICES = 2  /**< send from the order of owners to the order of slices, for predictions */
 };
 
 /** Rows of bytes, one for each vertex, that are redistributed. */
@@ -53,9 +53,9 @@ typedef struct graft_redistribution {
     uint32_t    size;
     int32_t     direction;   /**< GRAFT_TO_OWNERS or GRAFT_TO_SLICES; the same on all ranks */
     int64_t     row_bytes;   /**< bytes of each row; the same on all ranks */
-    const void *from;        /**< [n_slice], to slices [n_owned]; NULL if there are no rows */
+    const void *from;        /**< [n_slice] rows, to slices [n_owned]; NULL if there are no rows */
     int64_t     from_stride; /**< bytes from one row to the next, at least row_bytes */
-    void       *to;          /**< out, [n_owned], to slices [n_slice]; must not overlap `from` */
+    void       *to;          /**< out, [n_owned] rows, to slices [n_slice]; must not overlap `from` */
     int64_t     to_stride;
 } graft_redistribution;
 

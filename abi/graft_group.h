@@ -36,28 +36,28 @@ typedef struct graft_group_api {
      * \return OK; the status of a rank; ERR_ARG (null); ERR_PEER. [one-caller] Collective. Memory: none. Since 0.2. */
     int32_t (*agree)(graft_group *group, int32_t status, graft_error *error);
 
-    /** Sum over all ranks, bitwise identical on all ranks and in every run with this number of ranks.
+    /** Compute sums over all ranks, bitwise identical on all ranks and in every run with this number of ranks.
      * \param[in]     dtype   GRAFT_F32 (added in double), GRAFT_F64 or GRAFT_I64 (modulo 2^64)
-     * \param[in,out] values  [count]
+     * \param[in,out] values  [count] the values of this rank; then the sums.
      * \return OK; ERR_ARG (null, dtype, count); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory: 16 bytes a
      * value during the call, of which half is kept. Since 0.2. */
     int32_t (*sum)(graft_group *group, graft_dtype dtype, int64_t count, void *values, graft_error *error);
 
-    /** The maximum of each element over all ranks. \param[in,out] values  [count]
+    /** Compute the maximum of each element over all ranks. \param[in,out] values  [count]
      * \return as sum(). [one-caller] Collective. Memory: as sum(). Since 0.2. */
     int32_t (*maximum)(graft_group *group, int64_t count, int64_t *values, graft_error *error);
 
     /** Gather arrays of bytes, in the order of ranks.
      * \param[in]  root   The rank that receives; -1: all ranks.
-     * \param[in]  bytes  [n_ranks] of each rank's array, the same on all ranks
-     * \param[in]  mine   [bytes[rank]]
+     * \param[in]  bytes  [n_ranks] sizes of the arrays of all ranks, the same on all ranks
+     * \param[in]  mine   [bytes[rank]] the array of this rank
      * \param[out] all    The arrays one after the other; NULL on ranks that do not receive.
      * \return OK; ERR_ARG (null, no such rank, sizes); ERR_NOMEM; ERR_PEER. [one-caller] Collective. Memory during the
      * call: the size of the arrays. Since 0.2. */
     int32_t (*gather)(graft_group *group, int32_t root, const int64_t *bytes, const void *mine, void *all,
                       graft_error *error);
 
-    /** Give the bytes of rank `root` to all. \param[in,out] data  [bytes], the same number on all ranks
+    /** Send the bytes of rank `root` to all ranks. \param[in,out] data  [bytes], the same number on all ranks
      * \return as gather(). [one-caller] Collective. Memory: `bytes` during the call. Since 0.2. */
     int32_t (*broadcast)(graft_group *group, int32_t root, int64_t bytes, void *data, graft_error *error);
 

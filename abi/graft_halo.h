@@ -21,12 +21,12 @@ typedef struct graft_halo_info {
     int64_t        n_halo;       /**< rows of its halo */
     int64_t        n_sent;       /**< rows that it sends for the halos of other ranks */
     const int64_t *vertex;       /**< [n_halo] the vertex of each row of the halo */
-    const int32_t *neighbour;    /**< [n_neighbours] ascending */
+    const int32_t *neighbour;    /**< [n_neighbours] these ranks, ascending */
     const int64_t
         *receive_start;        /**< [n_neighbours + 1] rows receive_start[i] to receive_start[i + 1] - 1 of the halo are
                                        owned by neighbour[i] */
-    const int64_t *send_start; /**< [n_neighbours + 1] the same for sent rows */
-    const int32_t *send_row;   /**< [n_sent] the number of each sent row among the owned vertices */
+    const int64_t *send_start; /**< [n_neighbours + 1] sent rows send_start[i] to [i + 1] - 1 go to neighbour[i] */
+    const int32_t *send_row;   /**< [n_sent] the index of each sent row among the owned vertices */
     int64_t        bytes;      /**< memory of the halo, without the graph */
     int64_t        passes;     /**< completed passes */
 } graft_halo_info;
@@ -95,9 +95,9 @@ typedef struct graft_halo_api {
      *  changes nothing.
      *
      * \return OK; with several ranks returned by end(): ERR_ARG (null, unknown flags, shapes, types, strides,
-     *         overlap), ERR_NONFINITE (with halo.nonfinite=refuse, a row without a code); ERR_STATE (a pass has begun
-     *         and not ended), of this rank; it counts as a pass, and if other ranks make one pass less, the next is
-     *         ERR_PEER. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
+     *         overlap), ERR_NONFINITE (with halo.nonfinite=refuse, a row that cannot be encoded); ERR_STATE (a pass
+     *         has begun and not ended), of this rank; it counts as a pass, and if other ranks make one pass less, the
+     *         next is ERR_PEER. ERR_PEER is the same on all ranks, also if memory fails (with one rank: ERR_NOMEM).
      * [one-caller] [starts-openmp]. Collective, in the same order on all ranks for each halo. Memory: buffers for the
      * rows of both sides, kept for the next pass; none if they are large enough. Since 0.1. */
     int32_t (*begin)(graft_halo *halo, const graft_halo_args *args, graft_error *error);
@@ -111,8 +111,8 @@ typedef struct graft_halo_api {
 
     /** End the pass: wait for messages, check the frame and CRC32C of each, and write the rows.
      *
-     *  Numerics: without quantization received rows have the bits that were sent. Sums add to each owned row the rows
-     *  of other ranks in the order of ranks: the same bits in every run and for any number of threads.
+     *  Numerics: without quantization received rows are bitwise identical to the sent ones. Sums add to each owned row
+     *  the rows of other ranks in the order of ranks: bitwise identical in every run and for any number of threads.
      *
      * \return OK; why a rank has refused the pass in begin(), the same on all ranks; ERR_STATE (no pass has
      *         begun), of this rank; ERR_PEER (the message names rank and cause; also if a rank has skipped a pass).

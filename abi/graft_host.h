@@ -47,8 +47,8 @@ typedef struct graft_host {
 /** One instance of the library: its options, modules and objects. Contexts share nothing. */
 typedef struct graft_context graft_context;
 
-/** SAME: all ranks must have the same value, which is compared when an object over ranks is created. EACH: every rank
- *  has its own. ROOT: only rank 0 reads it. */
+/** How an option is read over ranks. SAME: all ranks must have the same value, which is compared when an object over
+ *  ranks is created. EACH: every rank has its own value. ROOT: only rank 0 reads it. */
 typedef int32_t graft_option_scope;
 enum { GRAFT_SCOPE_SAME = 0, GRAFT_SCOPE_EACH = 1, GRAFT_SCOPE_ROOT = 2 };
 
@@ -60,7 +60,7 @@ typedef struct graft_option {
     const char *type;          /**< "integer", "number", "text", or the legal words: "adam|sgd" */
     const char *default_value; /**< the default value */
     const char *range;         /**< such as "1..64", "0.." or "[0..1)"; empty if the type says it all */
-    const char *value;         /**< the value now; valid until the next set() of this key */
+    const char *value;         /**< the current value; valid until the next set() of this key */
     const char *help;          /**< one line */
 
     const char        *group; /**< the group of options, such as "training" */
@@ -106,11 +106,11 @@ typedef struct graft_api {
      *  [any-thread] Not collective. Since 0.1. */
     const void *(*get_interface)(graft_context *context, const char *id);
 
-    /** Set an option. Options also take their first value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL (see
-     *  GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. An option that is not
-     *  live cannot be set to another value while an object of the context that has read it is alive. Graphs read group
-     *  "partition" and halo.timeout, networks and streams group "mesh models", and trainers the other groups. Plans and
-     *  halos read seed and group "halo exchange" at create() only, also its `live` options.
+    /** Set an option. Options also take their initial value from the environment: "mxm.kernel" from GRAFT_MXM_KERNEL
+     *  (see GRAFT_HOST_NO_ENVIRONMENT). The field `live` of graft_option says when an option is read. An option that is
+     *  not live cannot be set to another value while an object of the context that has read it is alive. Graphs read
+     *  group "partition" and halo.timeout, networks and streams group "mesh models", and trainers the other groups.
+     *  Plans and halos read seed and group "halo exchange" at create() only, also its `live` options.
      *  \return OK; ERR_ARG (null); ERR_OPTION (an unknown key, with the nearest one in the message, or a value out of
      *          range); ERR_STATE (an object keeps another value; the option is as before); ERR_NOMEM.
      *          [one-caller] Not collective. Since 0.1. */
@@ -120,7 +120,7 @@ typedef struct graft_api {
      *  \return OK; ERR_ARG (null); ERR_NOT_FOUND past the last. [one-caller] Not collective. Since 0.1. */
     int32_t (*option_info)(graft_context *context, int32_t index, graft_option *option, graft_error *error);
 
-    /** Load one module file now. Modules named graft_KIND_NAME.so in the folders of option "module.path", beside
+    /** Load one module file now. Modules named graft_KIND_NAME.so in the folders of option "module.path", next to
      *  libgraft.so, or in the folder `graft` there need no such call: they are found, and loaded when first needed. If
      *  several files have the same name, the first one in this order of folders is used. Setting "module.path" starts a
      *  new search, except for modules in use. Loading a file that is in use has no effect.
@@ -142,9 +142,10 @@ typedef struct graft_api {
      *  One process checks between the steps of create() and between the layers of epoch(). Ranks check where they
      *  agree: between the steps of create(), while METIS runs (within 2 seconds), and before weights change in epoch().
      *  A cancelled create() creates nothing. A cancelled epoch() leaves weights, optimiser and epoch as they were, and
-     *  the next epoch() gives the bits that the cancelled one would have given. A request that comes too late ends the
-     *  next call that checks for it. The same holds while epoch() repeats epochs (option on_nonfinite=restore), because
-     *  these are completed first. NULL is legal. [any-thread] Not collective. Since 0.2. */
+     *  the result of the next epoch() is bitwise what the cancelled one would have given. A request that comes too late
+     *  ends the next call that checks for it. The same holds while epoch() repeats epochs (option
+     *  on_nonfinite=restore), because these are completed first. NULL is legal. [any-thread] Not collective. Since
+     *  0.2. */
     void (*cancel)(graft_context *context);
 } graft_api;
 

@@ -55,7 +55,7 @@ typedef struct graft_dense {
     void       *data;   /**< written only where a comment says "out" or "written" */
 } graft_dense;
 
-/** Return a view of an array that calls only read, without gaps between its rows; the array stays the caller's.
+/** Return a view of an array that calls only read, without gaps between its rows; the caller keeps the array.
  *  [any-thread] Not collective. Memory: none. Since 0.2. */
 static inline __attribute__((unused)) graft_dense graft_dense_in(graft_dtype dtype, int64_t n_rows, int64_t n_cols,
                                                                  const void *data)

@@ -102,7 +102,7 @@ typedef struct graft_model_info {
     int32_t        has_state;  /**< 1: the whole state, not the weights alone */
     int32_t        n_layers;   /**< including layers that only propagate */
     int32_t        n_metadata; /**< texts that metadata() has */
-    const char    *kind;       /**< as in option "model"; owned by the library */
+    const char    *kind;       /**< the value of option "model"; owned by the library */
     const int64_t *widths;     /**< [n_layers + 1] n_features, hidden widths, n_classes; owned by the model */
     int64_t        n_features, n_classes;
     int64_t        n_weights; /**< elements of all weights */
@@ -146,7 +146,7 @@ typedef struct graft_model_info {
 typedef struct graft_prediction {
     uint32_t             size;
     int32_t              weights;       /**< GRAFT_WEIGHTS_LAST or BEST, as in predict() */
-    const graft_dataset *dataset;       /**< as in predict(); read during the call */
+    const graft_dataset *dataset;       /**< the data set, as in predict(); read during the call */
     const int64_t       *vertices;      /**< [n] vertices of the whole graph, in any order, possibly repeated; over
                                              ranks, of the rank's slice. NULL: all vertices, in their order */
     int64_t              n;             /**< rows of the outputs; with vertices NULL the vertices of the data set, over
@@ -195,7 +195,7 @@ typedef struct graft_model_api {
      *         over ranks all ranks do it, which the next collective call checks. Memory: none. Since 0.2. */
     int32_t (*apply)(graft_model *model, graft_trainer *trainer, graft_error *error);
 
-    /** \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.2. */
+    /** Report sizes and kind of the model. \return OK; ERR_ARG (null). [one-caller] Not collective. Since 0.2. */
     int32_t (*info)(graft_model *model, graft_model_info *info, graft_error *error);
 
     /** Read text number `index` of the metadata. \param[out] key, value  Owned by the model.

@@ -38,15 +38,15 @@ GRAFT_EXTERN_C_BEGIN
 #define GRAFT_MODULE_OPTION "graft.option/"
 
 /** The note of a module: properties that the library needs before it loads the module. GRAFT_MODULE_NOTE puts it into
- *  the file. The library reads it without running code of the module, and passes over a module whose processor,
- *  versions or level do not fit. A module without a note is loaded when its turn comes. */
+ *  the file. The library reads it without running code of the module, and skips a module whose processor, versions or
+ *  level do not fit. A module without a note is loaded when its turn comes. */
 typedef struct graft_module_note {
     uint32_t size;
     uint32_t abi_min, abi_max; /**< versions of the contract that graft_module() knows */
-    int32_t  preference;       /**< as in its table */
+    int32_t  preference;       /**< the preference in the table of the module */
     uint32_t cpu_level;        /**< N of x86-64-vN, the least processor that can run it; 0: any of its architecture */
     uint32_t reserved;
-    char     kind[16], name[32]; /**< as in its table and its file name */
+    char     kind[16], name[32]; /**< kind and name, as in the table and the file name of the module */
 } graft_module_note;
 
 #define GRAFT_MODULE_NOTE_OWNER "Graft" /**< owner and type of the ELF note that holds the struct */

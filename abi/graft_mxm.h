@@ -32,14 +32,14 @@ enum {
 typedef struct graft_epilogue {
     uint32_t           size;
     uint32_t           flags;    /**< GRAFT_EPILOGUE_... */
-    const void        *bias;     /**< [n] of the type of C, or NULL */
+    const void        *bias;     /**< [n] bias of each column, of the type of C; or NULL */
     const graft_dense *residual; /**< [m x n] of the type of C, or NULL; may be C itself */
     double             dropout;  /**< probability of dropping an element, 0 <= dropout < 1 */
     uint64_t           dropout_key;
     const int64_t     *vertex; /**< [m] vertex of each row, for dropout; NULL: the row itself */
     uint8_t           *bits;   /**< out, or NULL: bit j%8 of bits[i*bits_stride + j/8] is 1 if (i,j) passed ReLU and
                                     dropout */
-    int64_t            bits_stride; /**< bytes, at least (n + 7) / 8. Bits of forbidden elements and beyond n are 0 */
+    int64_t            bits_stride; /**< bytes of a row, at least (n + 7) / 8. Unused and forbidden bits are 0 */
 } graft_epilogue;
 
 /** One product; see run(). */
@@ -55,13 +55,13 @@ typedef struct graft_mxm_args {
     const void           *row_scale;     /**< [m] of the type of C, or NULL: factor of each row of Z */
     void                 *winner;        /**< [m x n] of the index type of A, or NULL; max and min only */
     int64_t               winner_stride; /**< elements from one row of winner to the next, at least n */
-    const graft_epilogue *epilogue;      /**< or NULL */
+    const graft_epilogue *epilogue;      /**< operations on finished rows, or NULL */
     double               *times;         /**< out, [threads x 3], or NULL; needs `threads` of at least 1; see below */
-    void (*poll)(void *arg); /**< or NULL: called with poll_arg by the calling thread, from time to time while it works,
-                                  so that messages progress. A kernel that does not know it never calls it */
+    void (*poll)(void *arg); /**< NULL, or called with poll_arg by the calling thread, from time to time while it works,
+                                  so that messages progress. A kernel that does not know this field never calls it */
     void *poll_arg;
-    void (*rows_done)(void *arg, int32_t thread, int64_t begin, int64_t end); /**< or NULL; see below */
-    void *rows_arg;                                                           /**< its argument; NULL without it */
+    void (*rows_done)(void *arg, int32_t thread, int64_t begin, int64_t end); /**< NULL, or called as below */
+    void *rows_arg;                                                           /**< arg of rows_done; else NULL */
 } graft_mxm_args;
 
 /* Processing of finished rows while they are in cache. rows_done(rows_arg, thread, begin, end) means that rows begin to
@@ -141,8 +141,8 @@ typedef struct graft_mxm_api {
      *         or option mxm.verify found a difference: the message has the element and both values). C is unchanged
      *         except after ERR_MODULE and after ERR_NOMEM inside a foreign library.
      * [one-caller] [starts-openmp]. Not collective. Memory: what the kernel prepares at its first run of this matrix; a
-     * kernel may keep scratch memory for C on the matrix. Numerics: the same bits for any number of threads with the
-     * same kernel. Source: GraphBLAS C API 2.0, section 4.3.1; masks as in S-SpMM, MixGCN 3.2.1. Since 0.1. */
+     * kernel may keep scratch memory for C on the matrix. Numerics: bitwise identical for any number of threads with
+     * the same kernel. Source: GraphBLAS C API 2.0, section 4.3.1; masks as in S-SpMM, MixGCN 3.2.1. Since 0.1. */
     int32_t (*run)(graft_context *context, const graft_mxm_args *args, graft_error *error);
 
     /** Explain in a few lines which kernel runs `args`, why, and why preferred kernels do not; for args = NULL, which
@@ -163,14 +163,14 @@ typedef struct graft_mxm_api {
      *
      * \param[in]  method  "degree": descending number of entries. "rcm": reverse Cuthill-McKee (1969). "community": the
      *                     groups of label propagation (Raghavan et al. 2007), larger ones first.
-     * \param[out] order   [m] order[i] is the vertex at place i.
+     * \param[out] order   [m] order[i] is the vertex at position i.
      * \return OK; ERR_ARG (null, not square); ERR_OPTION (another method); ERR_NOMEM.
      * [one-caller]. Not collective. Deterministic. Memory: 32 m bytes during the call. Since 0.1. */
     int32_t (*matrix_order)(graft_context *context, const graft_matrix *matrix, const char *method, int64_t *order,
                             graft_error *error);
 
     /** Create P A P^T: row i is row order[i] of A with its entries in their order, and columns renumbered, so that sums
-     * have the same bits. It owns its arrays.
+     * are bitwise identical. It owns its arrays.
      * \return OK; ERR_ARG (null, not square, `order` not a permutation); ERR_NOMEM.
      * [one-caller]. Not collective. Memory: as matrix_transpose(), and 8 m bytes during the call. Since 0.1. */
     int32_t (*matrix_permute)(graft_context *context, const graft_matrix *matrix, const int64_t *order,
@@ -181,7 +181,7 @@ typedef struct graft_mxm_api {
      *
      * \param[in] values    [entries] in the order of the entries of the matrix. Borrowed as in matrix_create(); copied
      *                      for a matrix of matrix_transpose() or matrix_permute(). NULL with `original`.
-     * \param[in] original  NULL, or for a matrix of matrix_transpose() its original matrix, whose present values are
+     * \param[in] original  NULL, or for a matrix of matrix_transpose() its original matrix, whose current values are
      *                      copied.
      * \return OK; ERR_ARG (null, a matrix without values, or that is not the transpose of `original`);
      *         ERR_FORMAT (a value that is not finite); ERR_NOMEM. After a failure the values are as they were.

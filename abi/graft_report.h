@@ -64,7 +64,7 @@ typedef struct graft_memory_item {
     const char *name;  /**< "features", "graph", "weights", "optimiser", "activations", "masks", "gradients" or
                             "messages"; static */
     const char *help;  /**< one line of description; static */
-    int64_t     bytes; /**< in addition to the arrays of the data set */
+    int64_t     bytes; /**< bytes, in addition to the arrays of the data set */
 } graft_memory_item;
 
 /** Messages of a trainer over ranks, received by one rank or by all. Counts of rows are for one aggregation in one
@@ -74,10 +74,10 @@ typedef struct graft_traffic {
     int32_t  rank;                 /**< -1: all ranks */
     int64_t  cut_edges;            /**< edges whose vertices have different owners, after symmetrize */
     int64_t  halo_rows;            /**< rows that the rank receives; 0 for mlp */
-    int64_t  halo_rows_if_post;    /**< the same with halo.cover = post */
+    int64_t  halo_rows_if_post;    /**< halo_rows with halo.cover = post */
     int64_t  halo_bytes_per_epoch; /**< bytes of rows in all layers and both directions of the last step; a constant
                                         aggregate (reuse_input) counts in the step that computes it */
-    int64_t  halo_bytes_if_post;   /**< the same with raw rows only */
+    int64_t  halo_bytes_if_post;   /**< halo_bytes_per_epoch with raw rows only */
     double   wait_seconds;         /**< seconds since create() in which this rank only waited for rows */
     double   exchange_seconds;     /**< seconds of all exchanges since create(), each from first send to last receive */
     double   overlap_fraction;     /**< 1 - wait_seconds / exchange_seconds; 0 before the first exchange */
@@ -98,7 +98,7 @@ typedef struct graft_traffic_item {
     int64_t  rows_sent; /**< sent rows */
     int64_t  bytes;     /**< bytes of received rows and their parameters, without the 64-byte frame of each message */
     int64_t  bytes_sent;
-    int64_t  messages; /**< received */
+    int64_t  messages; /**< received messages */
     int64_t  messages_sent;
     int64_t  sampled_rows;    /**< quantized rows that the calling rank sent since create() and that option
                              "halo.error_statistics" sampled. This and the following fields are 0 for other ranks */
@@ -109,7 +109,7 @@ typedef struct graft_traffic_item {
     int32_t  rounding;        /**< GRAFT_ROUND_... of the same rows */
     int64_t  staleness;       /**< staleness of the rows that the last step used, in epochs; 0 without
                                     halo.staleness */
-    int64_t  staleness_max;   /**< the largest since create() */
+    int64_t  staleness_max;   /**< the largest staleness since create() */
     double   expected_error;  /**< the expected relative error of a step with the current adaptive bits, weighted, over
                                     the rows of all ranks, as halo.budget=error limits it; else 0 */
 } graft_traffic_item;
@@ -119,17 +119,17 @@ typedef struct graft_traffic_pair {
     uint32_t size;
     int32_t  peer; /**< the receiving rank */
     int32_t  layer;
-    int32_t  pass;  /**< as in graft_traffic_item */
-    int64_t  rows;  /**< in the last step */
+    int32_t  pass;  /**< GRAFT_PASS_..., as in graft_traffic_item */
+    int64_t  rows;  /**< rows sent in the last step */
     int64_t  bytes; /**< bytes of the rows and their quantization parameters; frames of messages do not count */
-    /** Rows that were also sent unquantized, because a row of the same message has no code (see halo.nonfinite). Their
-     *  unquantized bytes count only in bytes_unquantized. */
+    /** Rows that were also sent unquantized, because a row of the same message cannot be encoded (see halo.nonfinite).
+     *  Their unquantized bytes count only in bytes_unquantized. */
     int64_t  rows_unquantized;
     int64_t
            sampled_rows; /**< sampled quantized rows since create(); this, nmse and expected as in graft_traffic_item */
     double nmse;
     double expected;
-    int64_t bytes_unquantized; /**< in the last step */
+    int64_t bytes_unquantized; /**< bytes of rows sent unquantized in the last step */
 } graft_traffic_pair;
 
 /** The cache of rows of other ranks that a layer has in training by minibatch over ranks (options hec.* and aep.*),
@@ -143,11 +143,11 @@ typedef struct graft_cache_item {
     int32_t  layer;
     int32_t  reserved;
     int64_t  width;          /**< columns of a row */
-    int64_t  capacity, used; /**< rows */
+    int64_t  capacity, used; /**< rows that fit, and rows in use */
     int64_t  searched;       /**< rows of the halo that batches needed */
     int64_t  found;          /**< searched rows that were in the cache and used */
     int64_t  expired;        /**< searched rows that were in the cache but too old */
-    double   age;            /**< of found rows, in batches: the mean, 0 if there are none; and the largest */
+    double   age;            /**< mean age of found rows, in batches; 0 if there are none */
     int64_t  age_max;
     int64_t  stored, evicted; /**< received rows, and rows evicted for them */
     int64_t

@@ -120,17 +120,17 @@ typedef struct graft_sample_block {
     const int64_t *row_ptr; /**< [n_dst + 1] from 0 to n_edges */
     const int32_t *col_idx; /**< [n_edges] each in 0 .. n_src-1 */
     const int64_t *entry;   /**< [n_edges] the entry of the graph to which the edge belongs */
-    const float   *weight;  /**< [n_edges] of sampler=ladies; 1 / alpha of saint and next(); else NULL. */
+    const float   *weight;  /**< [n_edges] weights of sampler=ladies; 1 / alpha of saint and next(); else NULL */
 } graft_sample_block;
 
 /** A batch, valid as long as its blocks. */
 typedef struct graft_sample_batch {
     uint32_t       size;
     int32_t        n_layers;
-    int64_t        epoch, index; /**< of sample(): -1 */
+    int64_t        epoch, index; /**< the epoch, and the batch in it; index is -1 for sample() */
     int64_t        n_seeds;
     int64_t        n_vertices; /**< n_src of block 0 */
-    int64_t        n_edges;    /**< of all blocks */
+    int64_t        n_edges;    /**< edges of all blocks */
     const int64_t *vertex;     /**< [n_vertices] rows of the graph */
     const float   *weight;     /**< [n_vertices] 1 / p of sampler=saint and next(); else NULL. */
 } graft_sample_batch;
@@ -165,12 +165,12 @@ typedef struct graft_sample_api {
      *
      * \param[in]  epoch      At least 0.
      * \param[in]  first      The first batch that next() returns; a number above 0 continues an interrupted epoch.
-     * \param[out] n_batches  Of the whole epoch; NULL is legal.
+     * \param[out] n_batches  The number of batches of the whole epoch; NULL is legal.
      * \return OK; ERR_ARG (a negative epoch; first is not in 0 .. n_batches); ERR_STATE (the graph was destroyed).
      * [one-caller] Not collective; it waits for calls of prefetch(). Memory: none. Since 0.2. */
     int32_t (*begin)(graft_sampler *sampler, int64_t epoch, int64_t first, int64_t *n_batches, graft_error *error);
 
-    /** The next batch of the epoch, sampled by this call or by prefetch().
+    /** Return the next batch of the epoch, sampled by this call or by prefetch().
      * \return OK; ERR_NOT_FOUND (after the last); ERR_ARG (null); ERR_STATE (the graph was destroyed); ERR_NOMEM (the
      *         next call tries again).
      * [one-caller] [starts-openmp]. Not collective. Since 0.2. */
@@ -179,14 +179,14 @@ typedef struct graft_sample_api {
     /** Sample one batch from given seed vertices, outside of the epoch: next() continues as if it had not been
      * called. With sampler=cluster the batch is the subgraph of the parts that have the seeds; with saint, of random
      * walks from the seeds. With GRAFT_SAMPLE_ALL option sampler has no effect.
-     * \param[in] seeds  [n] different rows of the graph, n > 0. Draws use batch number -1 of the present epoch.
+     * \param[in] seeds  [n] different rows of the graph, n > 0. Draws use batch -1 of the current epoch.
      * \param[in] flags  0 or GRAFT_SAMPLE_ALL.
      * \return OK; ERR_ARG (null, more seeds than rows, out of range, given twice, unknown flags); ERR_STATE; ERR_NOMEM.
      * [one-caller] [starts-openmp]. Not collective. Since 0.2. */
     int32_t (*sample)(graft_sampler *sampler, const int64_t *seeds, int64_t n, uint32_t flags,
                       graft_sample_batch *batch, graft_error *error);
 
-    /** Block number `layer` of the batch that next() or sample() gave last.
+    /** Return block `layer` of the batch that next() or sample() returned last.
      * \return OK; ERR_ARG (null, no such layer); ERR_STATE (there is no batch). [one-caller] Not collective. Memory:
      *         none. Since 0.2. */
     int32_t (*block)(graft_sampler *sampler, int32_t layer, graft_sample_block *block, graft_error *error);

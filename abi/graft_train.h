@@ -60,14 +60,14 @@ GRAFT_EXTERN_C_BEGIN
 /** A model in training: weights, state of the optimiser, activations. */
 typedef struct graft_trainer graft_trainer;
 
-/** The result of an epoch. Accuracies are in 0..1. NaN if there is nothing to measure. */
+/** The result of an epoch. Accuracies are in 0..1. Measures are NaN if there is nothing to measure. */
 typedef struct graft_epoch {
     uint32_t size;
     int32_t  done;    /**< 1 after the last of `epochs` epochs */
     int64_t  epoch;   /**< completed epochs, including this one */
     int64_t  epochs;  /**< the total from option "epochs" */
-    double   loss;    /**< of the training vertices (see label_rate), before the step, with dropout */
-    double   seconds; /**< of the epoch: step and, if due, evaluation */
+    double   loss;    /**< loss of the training vertices (see label_rate), before the step, with dropout */
+    double   seconds; /**< duration of the epoch: the step and, if due, the evaluation */
     double   seconds_step;
     int32_t evaluated; /**< 1 if the accuracies below were measured in this epoch (option eval_every), after the step */
     int32_t best;      /**< 1 if this is the best validation so far; its weights are stored */
@@ -77,8 +77,9 @@ typedef struct graft_epoch {
                         of all layers and ranks; 0 without earlier rows; the same on all */
     int32_t synchronous; /**< with halo.staleness, 1 if the step was synchronous; the same on all ranks */
     int32_t reserved;
-    double  learning_rate; /**< of the step, after option schedule */
-    double  train_rmse, validation_rmse, test_rmse, train_r2, validation_r2, test_r2; /**< as in graft_metrics */
+    double  learning_rate; /**< learning rate of the step, as option schedule gives it */
+    double  train_rmse, validation_rmse, test_rmse, train_r2, validation_r2,
+        test_r2;         /**< measures as in graft_metrics */
     int32_t should_stop; /**< 1 if option patience says so; the same on all ranks */
     int32_t reserved_tail;
     double  gradient_norm; /**< with option clip_norm, the length of the gradient before it was clipped; else NaN */
@@ -113,14 +114,14 @@ enum {
 };
 
 /** One named array of the state of a trainer. All items together, with the same options and data, determine the
- *  trainer: state read from one and written to a new one continues with the same bits. Over ranks with option
- *  "halo.staleness" the next epoch after state_set() is synchronous; bits are the same if it would have been anyway
- *  ("halo.staleness"=1:N). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ... are weights (gat:
- *  weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns; with
- *  edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with attention_input),
- *  "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME" weights of the best
- *  epoch; "optimizer.m.NAME", "optimizer.v.NAME" moments of weights; "progress.epoch" and others counters;
- *  "history.NAME" and, on each rank its own, "caches.NAME" rows of earlier batches (graft_sample.h). */
+ *  trainer: if the state of one is written to a new one, training continues bitwise identically. Over ranks with option
+ *  "halo.staleness" the next epoch after state_set() is synchronous, so this holds only if it would have been
+ *  synchronous anyway ("halo.staleness"=1:N). Names: "layers.0.weight_self", "layers.0.bias", "layers.0.norm.gain", ...
+ *  are weights (gat: weight [in x K*d], attention_source and attention_target [K x d], bias, for K heads of d columns;
+ *  with edge_features weight_edge [e x K*d], e of an edge, attention_edge [K x d]; inner_bias [K*d] with
+ *  attention_input), "label_embedding" with label_rate; "layers.0.norm.mean", ".variance" of BatchNorm; "best.NAME"
+ *  weights of the best epoch; "optimizer.m.NAME", "optimizer.v.NAME" moments of weights; "progress.epoch" and others
+ *  counters; "history.NAME" and, on each rank its own, "caches.NAME" rows of earlier batches (graft_sample.h). */
 typedef struct graft_state_item {
     uint32_t    size;
     graft_dtype dtype; /**< GRAFT_F32, GRAFT_F64 or GRAFT_I64 */
@@ -160,8 +161,8 @@ typedef struct graft_train_api {
      *         work, ERR_ARG if ranks differ in epochs, state or the options read by epoch(), and ERR_NOMEM if changed
      *         options need unavailable memory. Later failures except ERR_NONFINITE are ERR_PEER, after which only
      *         destroy() is useful.
-     * [one-caller] [starts-openmp]. Collective, over ranks. The same bits for any number of threads. Memory: what
-     * kernels prepare at their first run. Since 0.1. */
+     * [one-caller] [starts-openmp]. Collective, over ranks. Bitwise identical for any number of threads. Memory:
+     * what kernels prepare at their first run. Since 0.1. */
     int32_t (*epoch)(graft_trainer *trainer, graft_epoch *epoch, graft_error *error);
 
     /** Measure loss and accuracy on all three splits, without dropout. \param[in] weights GRAFT_WEIGHTS_...

@@ -31,8 +31,8 @@ typedef struct graft_field {
  *             edges touch (ghosts). Values of ghosts are neither read nor written; the library exchanges them.
  *     SHARED  A node that several ranks touch has a row on each of them (finite and spectral elements), and counts 1 /
  *             (ranks that have it) in losses and statistics. An edge that several ranks have counts likewise in sums.
- *             Values of the copies are equal before a call, and bit for bit after it. Several rows of one rank with
- *             the same id are one node at one place: the first is read, all are written. */
+ *             Values of the copies are equal before a call, and bitwise identical after it. Several rows of one rank
+ *             with the same id are one node at one place: the first is read, all are written. */
 typedef int32_t graft_mesh_kind;
 enum { GRAFT_MESH_GHOSTS = 1, GRAFT_MESH_SHARED = 2 };
 
@@ -48,36 +48,36 @@ enum {
     GRAFT_CELL_PYRAMID = 14
 };
 
-/** The part of a mesh on one rank. All arrays are read during create() only. Numbers of nodes in cells and edges are
- *  rows of this rank, from `index_base` on. Exactly one of cells and edges is given, and may be empty on some ranks. */
+/** The part of a mesh on one rank. All arrays are read during create() only. Cells and edges refer to nodes by their
+ *  rows on this rank, from `index_base` on. Exactly one of cells and edges is given, and may be empty on some ranks. */
 typedef struct graft_mesh_args {
-    uint32_t           size;
-    graft_mesh_kind    kind;        /**< the same on all ranks, as are dim, periods and which arrays are given */
-    int32_t            dim;         /**< columns of coordinates, 1 to 3 */
-    int32_t            index_base;  /**< 0, or 1 as in Fortran */
-    int64_t            n_rows;      /**< 0 or more */
+    uint32_t        size;
+    graft_mesh_kind kind; /**< kind of the mesh; equal on all ranks, as are dim, periods and which arrays are given */
+    int32_t         dim;  /**< columns of coordinates, 1 to 3 */
+    int32_t         index_base;     /**< 0, or 1 as in Fortran */
+    int64_t         n_rows;         /**< number of rows, 0 or more */
     const graft_field *coordinates; /**< [n_rows x dim] finite */
     const void        *ids;         /**< [n_rows] global ids of nodes, at least 0; NULL with one rank: the rows */
     const int32_t     *owners;      /**< [n_rows] rank that owns each node; NULL with GHOSTS: the lowest rank that has
                                          the node owns it. With SHARED it must be NULL */
-    graft_dtype        id_type;     /**< GRAFT_I32 or GRAFT_I64 */
-    graft_dtype        index_type;  /**< of cell_nodes or edges: GRAFT_I32 or GRAFT_I64 */
+    graft_dtype        id_type;     /**< type of ids: GRAFT_I32 or GRAFT_I64 */
+    graft_dtype        index_type;  /**< type of cell_nodes or edges: GRAFT_I32 or GRAFT_I64 */
     int64_t            n_cells;
     const uint8_t     *cell_types; /**< [n_cells] GRAFT_CELL_...; NULL: all are cell_type */
-    int32_t            cell_type;  /**< of all cells */
+    int32_t            cell_type;  /**< type of all cells, if cell_types is NULL */
     int32_t            reserved;
     const void        *cell_nodes;   /**< rows of the nodes of each cell, cell by cell */
-    int64_t            n_edges;      /**< directed edges */
+    int64_t            n_edges;      /**< number of directed edges */
     const void        *edge_sources; /**< [n_edges] rows; repeated edges count once; loops are an error */
     const void        *edge_targets; /**< [n_edges] rows */
-    double             period[3];    /**< of each coordinate in a periodic direction, else 0: relative positions refer
+    double             period[3]; /**< period of a coordinate in a periodic direction, else 0: relative positions refer
                                           to the nearest image. A periodic direction needs at least three cells */
 } graft_mesh_args;
 
 /** Sizes, of one rank or of all. */
 typedef struct graft_mesh_info {
     uint32_t size;
-    int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the most of any rank */
+    int32_t  n_neighbours; /**< ranks with which it exchanges rows; all ranks: the largest number of any rank */
     int64_t  n_nodes;      /**< nodes that the rank computes: owned nodes (GHOSTS), or all its nodes (SHARED). All
                                 ranks: nodes of the mesh, each counted once */
     int64_t  n_edges;      /**< directed edges to computed nodes; all ranks: each counted once */
@@ -93,17 +93,17 @@ typedef struct graft_mesh_view {
     int64_t        n_rows, n_nodes, n_halo, n_edges, n_sources;
     const int32_t *node_of;     /**< [n_rows] the node of each row of the host; -1: a ghost */
     const int32_t *row_of;      /**< [n_nodes] the row of the host that is read */
-    const int64_t *id;          /**< [n_nodes] */
+    const int64_t *id;          /**< [n_nodes] the id of each node */
     const double  *node_weight; /**< [n_nodes] 1 / number of ranks that have the node; NULL: all 1 */
-    const int64_t *row_ptr;     /**< [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1, by the id of
-                                     their source */
-    const int32_t *source;      /**< [n_edges] nodes; from n_nodes on halo row source - n_nodes (GHOSTS) */
-    const int32_t *edge_ranks;  /**< [n_edges] number of ranks that have the edge, whose weight is 1 / ranks; NULL:
+    const int64_t *row_ptr;     /**< [n_nodes + 1] edges to node i are row_ptr[i] to row_ptr[i + 1] - 1, sorted by the
+                                     id of their source */
+    const int32_t *source; /**< [n_edges] the source of each edge: a node, or (GHOSTS) n_nodes + a row of the halo */
+    const int32_t *edge_ranks; /**< [n_edges] number of ranks that have the edge, whose weight is 1 / ranks; NULL:
                                      one */
-    const double  *position;    /**< [n_sources x dim] coordinates; rows of the halo come from the owner. The relative
+    const double  *position;   /**< [n_sources x dim] coordinates; rows of the halo come from the owner. The relative
                                      position of an edge is its source minus its target, for the nearest image */
-    const int64_t *halo_start;  /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
-    const int32_t *halo_node;   /**< [n_halo] the number of each halo node among the nodes of its owner */
+    const int64_t *halo_start; /**< [ranks + 1] rows of the halo from rank q are halo_start[q] to [q + 1] - 1 */
+    const int32_t *halo_node;  /**< [n_halo] the index of each halo node among the nodes of its owner */
 } graft_mesh_view;
 
 typedef struct graft_mesh_api {
@@ -128,7 +128,7 @@ typedef struct graft_mesh_api {
     int32_t (*create)(graft_context *context, const graft_transport *transport, const graft_mesh_args *args,
                       graft_mesh **mesh, graft_error *error);
 
-    /** Report sizes of rank `rank`, or with -1 of all. \return OK; ERR_ARG (null, no such rank).
+    /** Report the sizes of rank `rank`, or with -1 of all ranks. \return OK; ERR_ARG (null, no such rank).
      * [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*info)(const graft_mesh *mesh, int32_t rank, graft_mesh_info *info, graft_error *error);
 

@@ -43,11 +43,11 @@ enum { GRAFT_PREDICTS_VALUE = 1, GRAFT_PREDICTS_CHANGE = 2 };
 typedef struct graft_network_args {
     uint32_t           size;
     graft_predicts     predicts;
-    int32_t            n_in;  /**< columns of the state that is given in each call */
-    int32_t            n_out; /**< columns of the result. CHANGE and rollouts: of the first inputs, so at most n_in */
-    const graft_field *constant;    /**< [n_rows x any] more inputs, such as a one-hot type of node; not standardised.
+    int32_t            n_in;     /**< columns of the state that is given in each call */
+    int32_t            n_out;    /**< columns of the result. CHANGE and rollouts: the first inputs, so at most n_in */
+    const graft_field *constant; /**< [n_rows x any] more inputs, such as a one-hot type of node; not standardised.
                                          NULL: none */
-    const uint8_t     *is_free;     /**< [n_rows] 1: the node is predicted. 0: a boundary node: it has no loss and no
+    const uint8_t     *is_free;  /**< [n_rows] 1: the node is predicted. 0: a boundary node: it has no loss and no
                                          noise, and keeps its value in results. NULL: all 1 */
     const double      *loss_weight; /**< [n_rows] weight of each node in the loss, at least 0; NULL: all 1 */
 } graft_network_args;
@@ -60,7 +60,7 @@ typedef struct graft_network_info {
     double      multiply_adds; /**< multiply-adds of one inference on this rank */
     int64_t     bytes;         /**< memory of this rank, without the mesh */
     int64_t     bytes_sent;    /**< bytes sent by this rank for the last inference or pair, without frames */
-    double      learning_rate; /**< of the next step */
+    double      learning_rate; /**< learning rate of the next step */
 } graft_network_info;
 
 /** Result of a training step. */
@@ -78,12 +78,12 @@ typedef struct graft_network_step {
 typedef struct graft_network_times {
     uint32_t size;
     uint32_t reserved;
-    double   seconds;    /**< from begin to end; the parts below are nearly all of it */
+    double   seconds;    /**< time from begin to end; the parts below are nearly all of it */
     double   edges;      /**< MLP_e and sums at nodes; the encoder of edges */
     double   nodes;      /**< MLP_n, products of nodes for MLP_e; the encoder of nodes, the decoder */
-    double   pack;       /**< rows of the halo are gathered, encoded (halo.codec) and sent */
+    double   pack;       /**< gathering, encoding (halo.codec) and sending rows of the halo */
     double   wait;       /**< waiting for rows of other ranks, and at the end for the status of all ranks */
-    double   unpack;     /**< received rows are checked, decoded, and added */
+    double   unpack;     /**< checking, decoding and adding received rows */
     int64_t  bytes_sent; /**< bytes of rows with their parameters, without the 64-byte frame of each message */
 } graft_network_times;
 
@@ -91,7 +91,7 @@ typedef struct graft_network_times {
 typedef struct graft_pair {
     uint32_t           size;
     uint32_t           reserved;
-    const graft_field *input;  /**< [n_rows x n_in] */
+    const graft_field *input;  /**< [n_rows x n_in] state */
     const graft_field *target; /**< [n_rows x n_out] values at the later time, also with CHANGE */
 } graft_pair;
 
@@ -100,7 +100,7 @@ typedef struct graft_rollout {
     uint32_t           size;
     int32_t            steps;
     const graft_field *initial;                /**< [n_rows x n_in] */
-    const graft_field *state;                  /**< [n_rows x n_in] out: after the last step. May be `initial` */
+    const graft_field *state;                  /**< [n_rows x n_in] out: state after the last step. May be `initial` */
     int32_t (*after)(void *arg, int32_t step); /**< NULL, or called after each step, from 1 on, on all ranks. It may
                                                     read `state`, and change it: boundary values at the new time, for
                                                     example. Not 0: the rollout ends with ERR_CANCELLED. It must not
@@ -123,12 +123,12 @@ typedef struct graft_network_api {
      * step. Since 0.2. */
     int32_t (*create)(graft_mesh *mesh, const graft_network_args *args, graft_network **network, graft_error *error);
 
-    /** Report sizes. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
+    /** Report sizes and counts. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*info)(const graft_network *network, graft_network_info *info, graft_error *error);
 
     /** Begin an inference: copy `input`, which may change afterwards, encode it, and send the first rows of the halo.
      *  Until end() the host may compute, and call other objects.
-     * \param[in]  input   [n_rows x n_in]
+     * \param[in]  input   [n_rows x n_in] the state.
      *
      *  An inference that one rank refuses is refused on all. With several ranks the begin() of this rank returns OK, so
      *  that no rank waits for another before end(), and the end() of all ranks returns the status, with the sentence
@@ -159,7 +159,7 @@ typedef struct graft_network_api {
     int32_t (*rollout)(graft_network *network, const graft_rollout *args, graft_error *error);
 
     /** Infer with several networks on one mesh, and return mean and standard deviation of their results.
-     * \param[in]  networks  [count] of the same n_in, n_out and `predicts`, on all ranks in the same order.
+     * \param[in]  networks  [count] with the same n_in, n_out and `predicts`, on all ranks in the same order.
      * \param[out] mean, deviation  [n_rows x n_out], as output of end(); either may be NULL.
      * \return as begin() and end(), but all ranks agree on errors; ERR_ARG (ranks that disagree). Only this rank
      *         returns ERR_ARG if count < 1 or networks[0] is not a network. [one-caller] [starts-openmp]. Collective.
@@ -169,7 +169,7 @@ typedef struct graft_network_api {
 
     /** Compute the loss of a pair, without noise, and the gradient of all weights, which state_item() then has as
      *  "gradient.NAME". Neither weights nor statistics change. While statistics are empty, values are not standardised.
-     * \param[out] loss  As in graft_network_step, the same bits on all ranks.
+     * \param[out] loss  As in graft_network_step, bitwise identical on all ranks.
      * \return OK; ERR_ARG; ERR_NONFINITE (the pair, the loss, or rows that halo.nonfinite refuses); ERR_FORMAT
      *         (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same on all ranks.
      * [one-caller] [starts-openmp]. Collective. Since 0.2. */
@@ -181,10 +181,10 @@ typedef struct graft_network_api {
      *  nodes, depends on seed, step, pair, id and column alone, and is 0 by default: MeshGraphNets uses 0.02 for
      *  velocities of about 1.
      * \param[out] step  May be NULL.
-     * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss, a gradient, or rows that halo.nonfinite refuses: it
-     *         stays as before); ERR_FORMAT (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER. The same
-     *         on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see info(). Since
-     *         0.2. */
+     * \return OK; ERR_ARG; ERR_NONFINITE (a pair, the loss, a gradient, or rows that halo.nonfinite refuses: the
+     *         network stays as before); ERR_FORMAT (check=full: copies of a shared node differ); ERR_NOMEM; ERR_PEER.
+     *         The same on all ranks. [one-caller] [starts-openmp]. Collective. Memory: at the first step, see info().
+     *         Since 0.2. */
     int32_t (*train)(graft_network *network, const graft_pair *pairs, int32_t count, graft_network_step *step,
                      graft_error *error);
 
@@ -205,7 +205,7 @@ typedef struct graft_network_api {
 
     /** Write all items, and the options of the model with the version of its architecture, to a safetensors file, which
      *  appears complete or not at all. Rank 0 writes.
-     * \return OK; ERR_ARG (null); ERR_IO; ERR_UNSUPPORTED (more than 2048 items, as of 64 layers); ERR_NOMEM; ERR_PEER.
+     * \return OK; ERR_ARG (null); ERR_IO; ERR_UNSUPPORTED (over 2048 items, as with 64 layers); ERR_NOMEM; ERR_PEER.
      *         The same on all ranks. [one-caller] Collective. Since 0.2. */
     int32_t (*save)(graft_network *network, const char *path, graft_error *error);
 

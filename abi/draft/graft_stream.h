@@ -37,7 +37,7 @@ typedef struct graft_sample_state {
     const graft_field *target; /**< NULL: the targets of pairs are later states, their first n_out columns. Otherwise
                                     [n_rows x n_out]: input and target are a pair by themselves, and the state is not
                                     the target of an earlier input */
-    double             time;   /**< of the simulation; for reports */
+    double             time;   /**< time of the simulation, for reports */
 } graft_sample_state;
 
 /** The state is the first of a run: no pair connects it with an earlier one. The same on all ranks. */
@@ -46,22 +46,22 @@ enum { GRAFT_STREAM_FIRST = 1u };
 typedef struct graft_stream_status {
     uint32_t size;
     int32_t  should_stop;     /**< option patience advises to stop; the same on all ranks */
-    int64_t  offered;         /**< states */
+    int64_t  offered;         /**< states offered so far */
     int64_t  dropped;         /**< states that were not finite */
-    int64_t  pairs;           /**< seen so far */
+    int64_t  pairs;           /**< pairs offered so far */
     int64_t  kept;            /**< pairs in memory */
     int64_t  capacity;        /**< pairs that memory allows, the minimum over ranks */
     int64_t  held_out;        /**< pairs kept for validation */
-    int64_t  bytes;           /**< of states on this rank */
+    int64_t  bytes;           /**< bytes of states on this rank */
     int64_t  steps;           /**< training steps of the stream */
-    int32_t  steps_now;       /**< of the last step() */
+    int32_t  steps_now;       /**< training steps of the last step() */
     int32_t  reason;          /**< why step() ended: GRAFT_STREAM_... */
-    double   seconds;         /**< of the last step() */
+    double   seconds;         /**< duration of the last step() */
     double   seconds_of_step; /**< estimate for one training step: the largest of all ranks */
     double   loss;            /**< mean of the steps of the last step() that changed weights; NaN without any */
     double   validation;      /**< loss of held-out pairs when it was last measured; NaN before */
-    double   best;            /**< the lowest validation; NaN before */
-    double   time;            /**< of the last offer */
+    double   best;            /**< the lowest validation loss so far; NaN before the first */
+    double   time;            /**< time of the simulation at the last offer */
 } graft_stream_status;
 
 enum {
@@ -91,8 +91,8 @@ typedef struct graft_stream_api {
     int32_t (*offer)(graft_stream *stream, const graft_sample_state *state, graft_error *error);
 
     /** Train for about `budget` milliseconds: as many steps as the time of earlier steps allows. The first step of a
-     *  stream runs for any budget above 0, to measure its time. Where it was too long for the budget, up to two more
-     *  do so, each in a later call, because first steps are slower.
+     *  stream runs for any budget above 0, to measure its time. If it took longer than the budget, up to two more steps
+     *  run in the same way, each in a later call, because first steps are slower.
      * \param[in]  budget     At least 0; the smallest of all ranks counts.
      * \param[in]  max_steps  0: no limit but the budget.
      * \param[out] status     May be NULL.
@@ -106,11 +106,11 @@ typedef struct graft_stream_api {
      * [one-caller] [starts-openmp]. Collective. Since 0.2. */
     int32_t (*validate)(graft_stream *stream, graft_stream_status *status, graft_error *error);
 
-    /** Report. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
+    /** Report the status. \return OK; ERR_ARG (null). [one-caller] Not collective. Memory: none. Since 0.2. */
     int32_t (*status)(const graft_stream *stream, graft_stream_status *status, graft_error *error);
 
-    /** Write network, counters and states of all ranks, so that a run that load()s them continues with the same bits.
-     *  A file per rank: PATH.RANK, complete or not at all; load() checks that the files belong together.
+    /** Write network, counters and states of all ranks, so that a run that load()s them continues bitwise identically.
+     *  Each rank writes a file PATH.RANK, complete or not at all; load() checks that the files belong together.
      * \return OK; ERR_ARG (null); ERR_IO; ERR_NOMEM; ERR_PEER. The same on all ranks.
      * [one-caller] Collective. Since 0.2. */
     int32_t (*save)(graft_stream *stream, const char *path, graft_error *error);

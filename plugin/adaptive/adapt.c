@@ -13,19 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest number of groups of a pair of ranks in a layer; and of all pairs in all layers, unless there are more
- * pairs. */
+/* The largest number of groups of rows of a pair of ranks in a layer; and of all pairs in all layers, unless there are
+ * more pairs. */
 enum { GROUPS_MOST = 64, GROUPS_IN_ALL = 1 << 16 };
 
 /* -- groups of rows of about the same variance --------------------------------------------------------------------- */
 
-/* A value that is not finite counts as a very large value, so that sums stay finite. */
+/* Replace a value that is not finite by a very large value, so that sums stay finite. */
 static double bounded(double x)
 {
     return x >= 0 && x < 1e200 ? x : 1e200;
 }
 
-/* The weighted squares of errors as large as the range of a row, in all its elements and traced exchanges. */
+/* The weighted sum of squares, over all elements and traced exchanges, of errors as large as the range of the row. */
 static double row_variance(const struct gr_halo_layer *layer, int64_t row)
 {
     const struct gr_row_bits *const bits = &layer->bits;
@@ -60,8 +60,8 @@ static int64_t count_layer_groups(const struct gr_halo_layer *layer, int32_t n_r
     return count;
 }
 
-/* A sort key that falls with the variance of a row, with the row in its lower half. The bits of nonnegative floats have
- * the order of the floats. */
+/* A sort key that decreases with the variance of a row, and has the row in its lower half. As integers, the bits of
+ * nonnegative floats have the order of the floats. */
 static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t first)
 {
     const float wide = (float)fmin(row_variance(layer, row), (double)FLT_MAX);
@@ -71,7 +71,7 @@ static int64_t key_of(const struct gr_halo_layer *layer, int64_t row, int64_t fi
     return (int64_t)(INT32_MAX - bits) << 32 | (row - first);
 }
 
-/* The groups of the rows to one rank. */
+/* Make the groups of the rows that are sent to rank q. */
 static int32_t make_channel(const graft_context *context, const struct gr_halo_layer *layer, int32_t q, int64_t parts,
                             int64_t *key, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
@@ -93,8 +93,8 @@ static int32_t make_channel(const graft_context *context, const struct gr_halo_l
     return GRAFT_OK;
 }
 
-/* Make the groups, with about equal numbers of rows, by falling variance of the rows. `channel` is the receiver, and
- * number[rows sent] the group of each row, counted for each receiver. */
+/* Divide rows into groups with about equal numbers of rows, by descending variance. `channel` of a group is the
+ * receiver, and number[rows sent] receives the group of each row, counted for each receiver. */
 static int32_t make_layer_groups(const graft_context *context, const struct gr_halo_layer *layer, int32_t n_ranks,
                                  int64_t most, struct gr_assign_group *groups, uint8_t *number, graft_error *error)
 {
@@ -139,21 +139,21 @@ struct adapting {
     int64_t                besides; /* bytes of other rows, which count towards budget */
     struct gr_halo_layer **layer;   /* [n] layers that had exchanges */
     int32_t                n;
-    int64_t                most; /* groups of a pair */
-    double  *sums;   /* [n + 1] weight |x|^2 of all ranks, by layer; and the number of pairs that have rows */
+    int64_t                most; /* largest number of groups of a pair of ranks */
+    double  *sums;   /* [n + 1] sum of weight |x|^2 over all ranks for each layer; then the number of pairs with rows */
     int64_t *counts; /* [n_ranks x n] groups of each rank by layer */
-    int64_t *first;  /* [n + 1] rows sent, layer by layer */
+    int64_t *first;  /* [n + 1] offset of the rows sent of each layer */
     uint8_t *number; /* [rows sent] group of each row, see make_layer_groups() */
-    struct gr_assign_group   *groups;   /* of this rank, layer by layer */
-    struct gr_assign_group   *all;      /* rank 0: of all ranks, layer by layer, and in a layer rank by rank */
-    struct gr_assign_channel *channels; /* rank 0 */
-    struct gr_route           route;    /* of the groups of a layer, to rank 0 */
+    struct gr_assign_group   *groups; /* groups of this rank, layer by layer */
+    struct gr_assign_group   *all;    /* on rank 0: groups of all ranks, layer by layer, and in a layer rank by rank */
+    struct gr_assign_channel *channels; /* on rank 0: channels of all ranks */
+    struct gr_route           route;    /* sends the groups of a layer to rank 0 */
     struct gr_pool            pool;     /* owner of these arrays */
 };
 
 /* -- weights ------------------------------------------------------------------------------------------------------ */
 
-/* Receivers know the weights, and senders the ranges. */
+/* Send the weights of rows, which receivers know, to the senders, which know the ranges. */
 static int32_t share_weights(struct adapting *a, graft_error *error)
 {
     for (int32_t l = 0; l < a->n; l++) {
@@ -196,7 +196,7 @@ static void adapting_fini(struct adapting *a)
 
 /* -- groups ------------------------------------------------------------------------------------------------------- */
 
-/* The largest number of groups of a pair, and the number of groups of each rank. */
+/* Compute the largest number of groups of a pair, and the number of groups of each rank. */
 static int32_t count_groups(struct adapting *a, graft_error *error)
 {
     const int32_t n_ranks = a->comm->n_ranks;
@@ -216,7 +216,7 @@ static int32_t count_groups(struct adapting *a, graft_error *error)
     return gr_comm_allgather(a->comm, mine, (uint64_t)a->n * sizeof *mine, a->counts, error);
 }
 
-/* The number of groups of layer l, or of all layers before it, of one rank or (-1) of all. */
+/* groups_of() counts the groups of layer l, groups_before() those of all layers before it: of one rank, or (-1) all. */
 static int64_t groups_of(const struct adapting *a, int32_t rank, int32_t l)
 {
     int64_t count = 0;
@@ -275,8 +275,8 @@ static int32_t send_groups(struct adapting *a, int back, graft_error *error)
 
 /* -- assignment, on rank 0 ---------------------------------------------------------------------------------------- */
 
-/* The groups of a pair in a layer, which are neighbours, form a channel. A layer with several exchanges in an epoch
- * sends its rows, and waits, in each exchange, with the same error each time. */
+/* Make a channel of groups begin .. end-1, which are all groups of a pair of ranks in a layer. A layer with several
+ * exchanges in an epoch sends its rows, and waits, in each exchange, with the same error each time. */
 static void add_channel(struct adapting *a, struct gr_assign *assign, int32_t l, int32_t sender, int64_t begin,
                         int64_t end)
 {
@@ -336,7 +336,7 @@ static int32_t explain_limit(int32_t rc, const struct gr_halo_layer *layer, graf
     return gr_fail(error, GRAFT_ERR_OPTION, "option 'halo.budget' cannot be met%s: %.300s", where, found.message);
 }
 
-/* The problem of one layer. */
+/* Get the assignment problem of one layer. */
 static struct gr_assign part_of(const struct adapting *a, const struct gr_assign *assign, int32_t l)
 {
     struct gr_assign part = *assign;
@@ -374,7 +374,7 @@ static int32_t choose_bits(const struct adapting *a, const struct gr_assign *ass
                          error);
 }
 
-/* sums[l] becomes the expected error of layer l, on rank 0; elsewhere 0. */
+/* Choose the bits of all groups on rank 0. There sums[l] becomes the expected error of layer l; on other ranks 0. */
 static int32_t assign_on_root(struct adapting *a, graft_error *error)
 {
     struct gr_assign assign;
@@ -427,7 +427,7 @@ static struct gr_row_bits_flow next_flow(const struct gr_halo_layer *layer)
     return flow;
 }
 
-/* The widths take effect with the next exchanges. */
+/* Share the sizes of messages with the new widths, which take effect with the next exchanges. */
 static int32_t publish_widths(struct adapting *a, graft_error *error)
 {
     GR_TRY(gr_comm_sum_f64(a->comm, a->sums, a->n, error));

@@ -1,4 +1,4 @@
-/* The assignment of bits to groups.
+/* Assigns bits to groups of rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/assign.h"
 
@@ -17,19 +17,19 @@ static const int32_t bits_of[STEPS + 1] = { 2, 4, 8 };
 
 /* One upgrade of one group. */
 struct upgrade {
-    double  saves; /* variance */
+    double  saves; /* the variance that it saves */
     int64_t group, bytes;
     int32_t channel, step;
-    double  time; /* when its channel has finished it, after the upgrades that save more per byte */
+    double  time; /* seconds of its channel with this upgrade and all that save more per byte */
 };
 
-/* An unfinished assignment: it begins with 2 bits everywhere. */
+/* An assignment under construction; it begins with 2 bits for all groups. */
 struct choice {
     const struct gr_assign *assign;
     struct upgrade         *upgrades; /* [n_upgrades] */
     int64_t                 n_upgrades;
-    int64_t                *bytes;    /* [n_channels] of each channel now */
-    double                 *deadline; /* [n_exchanges] */
+    int64_t                *bytes;    /* [n_channels] current bytes of each channel */
+    double                 *deadline; /* [n_exchanges] seconds of each exchange */
     uint8_t                *step;     /* [n_groups] upgrades of each group */
     struct gr_pool          pool;     /* owner of these arrays */
 };
@@ -60,8 +60,8 @@ static double variance_with(const struct gr_assign *a, int32_t bits)
     return sum;
 }
 
-/* Seconds of all exchanges, with the bytes of each channel; slowest[n_exchanges] receives the seconds of each
- * exchange. */
+/* Compute the seconds of all exchanges from the bytes of each channel; slowest[n_exchanges] receives the seconds of
+ * each exchange. */
 static double seconds_now(const struct gr_assign *a, const int64_t *bytes, double *slowest)
 {
     double sum = 0;
@@ -76,14 +76,14 @@ static double seconds_now(const struct gr_assign *a, const int64_t *bytes, doubl
     return sum;
 }
 
-/* Variance saved per additional byte; infinite if more bits need no more bytes, as in short rows. */
+/* The variance saved per additional byte; infinite if more bits need no more bytes, as in short rows. */
 static double worth(const struct upgrade *u)
 {
     if (u->saves <= 0) return 0;
     return u->bytes > 0 ? u->saves / (double)u->bytes : (double)INFINITY;
 }
 
-/* Descending by worth; upgrades of equal worth in the order of groups and steps. */
+/* Compare for a sort by descending worth; upgrades of equal worth are in the order of groups and steps. */
 static int by_worth(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
@@ -94,7 +94,7 @@ static int by_worth(const void *one, const void *other)
     return a->step - b->step;
 }
 
-/* The earliest first. */
+/* Compare for a sort by time, the earliest first. */
 static int by_time(const void *one, const void *other)
 {
     const struct upgrade *a = one, *b = other;
@@ -165,7 +165,7 @@ done:
     return rc;
 }
 
-/* The factors of variance and seconds in the objective; 0 where the bits make no difference. */
+/* Compute the factors of variance and seconds in the objective; 0 where the bits make no difference. */
 static int32_t objective_factors(const graft_context *context, const struct gr_assign *a, double lambda,
                                  double price[2], graft_error *error)
 {
@@ -190,8 +190,8 @@ done:
     return rc;
 }
 
-/* The deadline of each exchange: the time that minimises the objective. An upgrade that is finished before the slowest
- * channel has sent its rows in 2 bits costs no time. */
+/* Find the deadline of each exchange: the time that minimises the objective. An upgrade that is finished before the
+ * slowest channel has sent its rows in 2 bits costs no time. */
 static int32_t find_deadlines(const graft_context *context, struct choice *c, const double price[2], graft_error *error)
 {
     const struct gr_assign *a = c->assign;

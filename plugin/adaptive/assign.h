@@ -1,4 +1,4 @@
-/* The bits of each group of rows, which minimise quantization error and waits: the bi-objective problem of AdaQP,
+/* Chooses the bits of each group of rows that minimise quantization error and waits: the bi-objective problem of AdaQP,
  * solved without an external solver.
  *
  * Groups belong to channels, one for each pair of ranks in an exchange, and channels to exchanges (one layer in one
@@ -13,9 +13,9 @@
 
 struct gr_assign_group {
     int64_t rows;
-    double  variance; /* v, at least 0: with a step as wide as the range of each row */
+    double  variance; /* v, at least 0: the error with a step as wide as the range of each row */
     int32_t channel;
-    int32_t bits; /* written: 2, 4 or 8 */
+    int32_t bits; /* the result: 2, 4 or 8 */
 };
 
 struct gr_assign_channel {
@@ -35,17 +35,17 @@ struct gr_assign {
 /** The cost of an assignment. */
 struct gr_assign_cost {
     double  variance, seconds; /* V and T */
-    int64_t bytes;             /* of all rows, with parameters */
+    int64_t bytes;             /* bytes of all rows, with parameters */
 };
 
-/** The cost of the bits that the groups have. \return OK; ERR_NOMEM. */
+/** Compute the cost of the current bits of the groups. \return OK; ERR_NOMEM. */
 int32_t gr_adaptive_assign_cost(const graft_context *context, const struct gr_assign *assign,
                                 struct gr_assign_cost *cost, graft_error *error);
 
 /** Minimise the objective, lambda from 0 to 1. Each channel first upgrades the groups that save the most variance per
  *  byte; the deadline of an exchange is the best of the times at which one of its channels has finished an upgrade;
- *  then all upgrades are taken that end before the deadline. O(n log n); within one group of the optimum for each
- *  channel.
+ *  then all upgrades are taken that end before the deadline. O(n log n); each channel differs from the optimum by at
+ *  most one group.
  * \return OK; ERR_NOMEM. */
 int32_t gr_adaptive_assign_balance(const graft_context *context, const struct gr_assign *assign, double lambda,
                                    graft_error *error);

@@ -1,4 +1,4 @@
-/* Messages of three sizes between all pairs of ranks, and a line fitted to their times.
+/* Measures messages of three sizes between all pairs of ranks, and fits a line to their times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/network.h"
 
@@ -9,16 +9,16 @@
 
 #include <math.h>
 
-/* Sizes of messages, tries of each, and bytes of an answer. The fastest try counts, because others may have waited for
- * a late or busy rank. */
+/* The number of message sizes, the tries of each, and the bytes of an answer. The fastest try counts, because others
+ * may have waited for a late or busy rank. */
 enum { SIZES = 3, TRIES = 3, ANSWER = 8, NO_RANK = -1 };
 static const int64_t size_of[SIZES] = { 1 << 10, 1 << 15, 1 << 18 };
 
 struct probe {
     struct gr_comm    *comm;
-    char              *out, *in;       /* the largest message */
-    int64_t           *out_at, *in_at; /* [n_ranks + 1] bytes */
-    struct gr_network *mine;           /* [n_ranks] */
+    char              *out, *in;       /* buffers for the largest message */
+    int64_t           *out_at, *in_at; /* [n_ranks + 1] offsets in bytes of the messages to and from each rank */
+    struct gr_network *mine;           /* [n_ranks] results for messages of this rank, by receiver */
     struct gr_pool     pool;           /* owner of these arrays */
 };
 
@@ -36,8 +36,8 @@ static int32_t probe_init(struct probe *p, struct gr_comm *comm, graft_error *er
     return GR_NEW(context, comm->network, comm->rank == 0 ? n * n : n, error);
 }
 
-/* The partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if n is odd, each rank meets
- * each other rank once, and no two pairs of a round share a rank. */
+/* Find the partner of this rank in a round of a round-robin tournament: in n - 1 rounds, or n if n is odd, each rank
+ * meets each other rank once, and no two pairs of a round share a rank. */
 static int32_t partner_in(const struct gr_comm *comm, int32_t round)
 {
     const int32_t even = comm->n_ranks + comm->n_ranks % 2, last = even - 1, rank = comm->rank;
@@ -48,7 +48,7 @@ static int32_t partner_in(const struct gr_comm *comm, int32_t round)
     return partner < comm->n_ranks ? partner : NO_RANK;
 }
 
-/* A message to one rank, and one from another; NO_RANK: none. */
+/* Send a message to rank `to`, and receive one from rank `from`; NO_RANK: no message. */
 static int32_t probe_exchange(struct probe *p, int32_t to, int64_t bytes_out, int32_t from, int64_t bytes_in,
                               graft_error *error)
 {
@@ -59,7 +59,7 @@ static int32_t probe_exchange(struct probe *p, int32_t to, int64_t bytes_out, in
     return gr_comm_alltoallv(p->comm, p->out, p->out_at, p->in, p->in_at, 1, error);
 }
 
-/* The time of a message and its answer, as the sender sees it. */
+/* Measure the time of a message and its answer, as seen by the sender. */
 static int32_t time_round_trip(struct probe *p, int32_t partner, int sends, int64_t bytes, double *fastest,
                                graft_error *error)
 {
@@ -76,7 +76,7 @@ static int32_t time_round_trip(struct probe *p, int32_t partner, int sends, int6
     return GRAFT_OK;
 }
 
-/* The line of least squares. An answer also takes gamma, hence half of the intercept. */
+/* Fit a line by least squares. The answer to a message also takes gamma, so gamma is half of the intercept. */
 static struct gr_network fit_line(const double seconds[SIZES])
 {
     double mean_bytes = 0, mean_seconds = 0, products = 0, squares = 0, theta;
@@ -95,7 +95,7 @@ static struct gr_network fit_line(const double seconds[SIZES])
     return (struct gr_network){ .gamma = fmax(mean_seconds - theta * mean_bytes, 0) / 2, .theta = theta };
 }
 
-/* All pairs; the lower rank of each sends first. */
+/* Measure all pairs of ranks; the lower rank of each pair sends first. */
 static int32_t probe_all(struct probe *p, graft_error *error)
 {
     const struct gr_comm *comm = p->comm;

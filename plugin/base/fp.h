@@ -1,5 +1,5 @@
 /* The floating-point environment of a thread: how it rounds, whether it flushes denormals, which exceptions trap, and
- * the flags of the exceptions it has seen. A public call runs with all traps masked (base/error.c). The environment
+ * the flags of the exceptions it has seen. A public call runs with all traps masked (base/call.c). The environment
  * belongs to the thread, and threads of a team keep what they had when they started. So each parallel region that
  * computes with floats begins with gr_fp_swap() and ends with gr_fp_set().
  * SPDX-License-Identifier: Apache-2.0 */

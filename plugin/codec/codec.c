@@ -30,7 +30,7 @@ static const struct gr_codec_code *const codes[][N_CODES] = {
 #endif
 };
 
-/* \return NULL if no code has this number and these bits */
+/* Find the code with this number and these bits. \return NULL if there is none */
 static const struct gr_codec_code *find_code(const struct gr_codec *c)
 {
     for (int i = 0; i < N_CODES; i++) {
@@ -65,7 +65,7 @@ int64_t gr_codec_row_bytes(const struct gr_codec *c)
 }
 
 /* Round a row of doubles to floats. The error is far below a quantization step, which is at least 2^-16 of the greatest
- * element, except where all floats are equal. \return 0 if they are equal and differ from the doubles, else 1 */
+ * element, except where all floats are equal. \return 0 if all floats are equal, but differ from the doubles; else 1 */
 static int narrow_doubles(const double *x, int64_t width, float *out)
 {
     int same = 1, exact = 1;

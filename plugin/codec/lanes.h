@@ -1,4 +1,4 @@
-/* Vector registers for the loops over one row: loads and stores that end with the row, and its range.
+/* Vector registers for the loops over one row: loads and stores that stop at its end, and the range of its elements.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -19,11 +19,12 @@ typedef uint32_t words __attribute__((vector_size(WIDE_BYTES)));
 typedef uint8_t  octets __attribute__((vector_size(16)));
 typedef uint64_t pair __attribute__((vector_size(16)));
 
-/* The same in memory, unaligned. gcc 12 compiles a memcpy() of them to two halves, which stalls the next load. */
+/* The same types in unaligned memory. gcc 12 compiles memcpy() of a register to two halves, which stalls the next
+ * load. */
 typedef float    vector_at __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
 typedef uint32_t words_at __attribute__((vector_size(WIDE_BYTES), aligned(4), may_alias));
 
-/** The number of each lane. */
+/** A register in which each lane has its own index. */
 static inline lanes lane_numbers(void)
 {
     lanes lane;
@@ -32,7 +33,7 @@ static inline lanes lane_numbers(void)
     return lane;
 }
 
-/* Part of a register, `left` elements; `left` may be 0 or negative. */
+/* Load or store only the first `left` elements of a register; `left` may be 0 or negative. */
 #if WIDE_BYTES == 64
 static inline __mmask16 mask_of(int64_t left)
 {
@@ -102,7 +103,7 @@ static inline void store_lane_floats(float *x, int64_t left, vector v)
     else *(vector_at *)x = v;
 }
 
-/* Between the first LANES bytes and lanes; narrow() takes lanes below 256. */
+/* Convert the first LANES bytes to lanes, and back; narrow() takes lanes below 256. */
 static inline words widen(octets b)
 {
 #if WIDE_BYTES == 64
@@ -159,7 +160,7 @@ static inline void store_lane_bytes(uint8_t *out, int64_t left, words w)
     else memcpy(out, &b, LANES);
 }
 
-/** a < b ? a : b in each lane. gcc 12 does not compile that expression to one instruction. */
+/** Compute a < b ? a : b in each lane. gcc 12 does not compile that expression to one instruction. */
 static inline vector least(vector a, vector b)
 {
 #if WIDE_BYTES == 64
@@ -175,7 +176,7 @@ static inline vector least(vector a, vector b)
 #endif
 }
 
-/** Lanes whose float is not finite are negative. */
+/** Returns a negative number in each lane whose float is not finite, else 0 or more. */
 static inline lanes infinite(vector v)
 {
     return 0x7F7FFFFF - ((lanes)v & INT32_MAX);

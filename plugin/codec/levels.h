@@ -1,4 +1,4 @@
-/* Packed levels of a quantized row: p = 8 / bits elements in a byte, a part of the row apart (see codec.h).
+/* Packs and unpacks the levels of a quantized row: 8 / bits elements in a byte, from equal parts of the row (codec.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -7,8 +7,8 @@
 
 static const uint32_t SIGN_BIT = UINT32_C(1) << 31;
 
-/** The rounding of an element to a level: the nearest of zero + q step; or one of the two neighbours, chosen by the
- *  random bits of (key, row); or 1 if the element is not negative, else 0. */
+/** The rounding of an element to a level q, which stands for zero + q step. NEAREST: the nearest level; STOCHASTIC: one
+ *  of the two nearest, chosen by the random bits of (key, row); SIGNS: 1 if the element is not negative, else 0. */
 enum rounding { NEAREST, STOCHASTIC, SIGNS };
 
 struct scale {
@@ -16,18 +16,19 @@ struct scale {
     uint64_t key, row;
 };
 
-/** Bytes of levels that one call of gr_draw() is for. */
+/** The bytes of levels for which one call of gr_draw() draws random bits. */
 enum { DRAWN_BYTES = 64 };
 
-/* Four elements share a random word, each rotated to begin at another byte. So the upper byte of every draw is its own;
- * the lower bytes, on which a level hardly ever depends, are shared. */
+/* Rotate the random word that four elements share, so that it begins at another byte for each. So the upper byte of
+ * every draw is its own; the lower bytes, on which a level hardly ever depends, are shared. */
 static inline words rotate_bytes(words w, int byte)
 {
     return byte == 0 ? w : w << 8 * byte | w >> (32 - 8 * byte);
 }
 
-/* The levels of one register. 22 bits of a draw are used, which leaves 8 bits above them for the level. Rounding errors
- * may place the greatest element a little above the last level; least() keeps a draw from lifting it further. */
+/* Compute the levels of one register. 22 bits of a draw are used, which leaves 8 bits above them for the level.
+ * Rounding errors may place the greatest element a little above the last level; least() keeps a draw from lifting it
+ * further. */
 static inline words levels_of(const struct scale *s, enum rounding rounding, vector v, words draw)
 {
     const vector place = (v - s->zero) * s->inverse;

@@ -1,4 +1,4 @@
-/* Encoding and decoding all rows of a message with a team of threads.
+/* Encodes and decodes all rows of a message with a team of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 
@@ -8,13 +8,13 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Rows in a chunk of work. */
+/* The encoding or decoding of a message, which the threads share. */
 struct message_job {
     const struct gr_codec  *codec;
     const graft_codec_args *args;
     float                  *work;    /* [threads x GR_CODEC_WORK x width] */
-    uint8_t                *odd;     /* [n] enum gr_codec_result of each row */
-    graft_codec_error      *partial; /* [chunks] or NULL */
+    uint8_t                *odd;     /* [rows] enum gr_codec_result of each row */
+    graft_codec_error      *partial; /* [chunks] errors of each chunk of rows, or NULL */
     int64_t                 row_bytes, n_odd;
 };
 
@@ -64,7 +64,8 @@ static void decode_chunk(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* List the rows without a code in args->unencoded. Without that array they are an error; so is an invalid record. */
+/* List the rows that are not encoded in args->unencoded. Without that array they are an error; so is an invalid
+ * record. */
 static int32_t list_odd(const struct message_job *job, graft_error *error)
 {
     const graft_codec_args *args = job->args;

@@ -30,15 +30,15 @@ static inline vector step_between(vector low, vector high, float levels)
     return round_to_bfloat(-least(-exact, -smallest), ~(lanes){ 0 });
 }
 
-/* Whether the range and the last level are floats: halves of them do not overflow. */
+/* Whether the range and the last level are finite floats. Their halves are computed, because these do not overflow. */
 static int fits(vector low, vector high, float levels)
 {
     if (!(high[0] / 2 - low[0] / 2 < 0x1p127f)) return 0;
     return low[0] / 2 + step_between(low, high, levels)[0] * (levels / 2) < 0x1p127f;
 }
 
-/* zero, step and its inverse stay in registers, because the loops wait for them and storing them takes longer than a
- * step of the computation. */
+/* Encode one row. zero, step and its inverse stay in registers, because the loops wait for them and storing them takes
+ * longer than a step of the computation. */
 static enum gr_codec_result encode_minmax(const struct gr_codec *c, uint64_t row, const float *x, float *work,
                                           uint8_t *record)
 {

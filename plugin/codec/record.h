@@ -1,6 +1,6 @@
 /* The record of one quantized row: 4 bytes of parameters, then the packed levels. codec.h documents the layout. This
- * header has the two records that every code of 8 bits and fewer shares: of a row of equal elements, and of a row
- * without a code.
+ * header has the two records that all codes of 8 bits and fewer share: of a row of equal elements, and of a row that is
+ * not encoded.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -15,7 +15,7 @@ struct params {
     uint16_t zero, step;
 };
 
-/** `zero` of a row without a code, and the bit of `step` that marks a row of equal elements. */
+/** The `zero` of a row that is not encoded, and the bit of `step` that marks a row of equal elements. */
 enum { RAW_ZERO = 0x7FC0, CONSTANT_STEP = 0x8000 };
 
 static inline size_t level_bytes(const struct gr_codec *c)
@@ -32,7 +32,7 @@ static inline enum gr_codec_result write_unencoded(const struct gr_codec *c, uin
     return GR_CODEC_UNENCODED;
 }
 
-/** A row of equal elements: 16 bits of x in zero, 15 in step below the mark, and one in the first byte of levels. */
+/** Write a row of elements equal to x: 16 bits of x in zero, 15 in step below the mark, one in the first level byte. */
 static inline enum gr_codec_result write_constant(const struct gr_codec *c, float x, uint8_t *record)
 {
     const uint32_t      bits = gr_float_bits(x);
@@ -44,7 +44,7 @@ static inline enum gr_codec_result write_constant(const struct gr_codec *c, floa
     return GR_CODEC_DONE;
 }
 
-/** Read a record that holds no levels: of a row of equal elements, or of a row without a code.
+/** Read a record that has no levels: of a row of equal elements, or of a row that is not encoded.
  *  \return 1 and *result if the record has no levels, else 0. */
 static inline int read_special(const struct gr_codec *c, const uint8_t *record, float *x, enum gr_codec_result *result)
 {

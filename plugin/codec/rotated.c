@@ -13,7 +13,7 @@ struct signs {
     _Alignas(WIDE_BYTES) uint32_t words[4 * GR_DRAW_GROUP];
 };
 
-/* Block i: the four words of gr_random_block(). */
+/* Get block i of the signs, the four words of gr_random_block(). */
 static inline const uint32_t *sign_block(struct signs *s, uint64_t i)
 {
     const uint64_t first = i / GR_DRAW_GROUP * GR_DRAW_GROUP;
@@ -23,7 +23,7 @@ static inline const uint32_t *sign_block(struct signs *s, uint64_t i)
     return s->words + 4 * (i - first);
 }
 
-/* One step of the transform within a register: lane k is combined with lane k ^ h. */
+/* Do one step of the transform within a register: lane k is combined with lane k ^ h. */
 static inline vector butterfly(vector v, lanes lane, int32_t h)
 {
     const words negated = (words)v ^ ((words)((lane & h) != 0) & SIGN_BIT);
@@ -31,16 +31,16 @@ static inline vector butterfly(vector v, lanes lane, int32_t h)
     return GR_SHUFFLE(v, lane ^ h) + (vector)negated;
 }
 
-/* Where the random signs are applied: before the transform, after it, or elsewhere. */
+/* When the random signs are applied: before the transform, after it, or by the caller. */
 enum flip { BEFORE, AFTER, ELSEWHERE };
 
-/* factor * v, with the signs in the upper bits of `bits`. */
+/* Compute factor * v, negated in lanes where the highest bit of `bits` is set. */
 static inline vector flipped(vector v, words bits, float factor)
 {
     return (vector)((words)((vector){ 0 } + factor) ^ (bits & SIGN_BIT)) * v;
 }
 
-/* The transform and the signs of `count` registers, n elements: count and flip are compile-time constants in every
+/* Transform n elements in `count` registers, and apply the signs. count and flip are compile-time constants in every
  * call. */
 static inline void transform_registers(const float *x, words bits, enum flip flip, float factor, float *y, int64_t n,
                                        int count)
@@ -72,7 +72,7 @@ static inline void transform_registers(const float *x, words bits, enum flip fli
     }
 }
 
-/* The signs of elements at, at + 1, ...: the sign of element 128 i + j is bit 31 - j / 4 of word j % 4 of block i. */
+/* Get the signs of elements at, at + 1, ...: that of element 128 i + j is bit 31 - j / 4 of word j % 4 of block i. */
 static inline words sign_bits(struct signs *signs, uint64_t block, int64_t at)
 {
     const lanes     lane = lane_numbers();
@@ -82,7 +82,7 @@ static inline words sign_bits(struct signs *signs, uint64_t block, int64_t at)
     return GR_SHUFFLE(bits, lane & 3) << ((lane >> 2) + (int32_t)(at % 128 / 4));
 }
 
-/* The transform within each 8 registers, or of all n elements if they are fewer. */
+/* Do the steps of the transform within each 8 registers, or of all n elements if they are fewer. */
 static inline void transform_near(const float *x, struct signs *signs, uint64_t block, enum flip flip, float factor,
                                   float *y, int64_t n)
 {
@@ -99,7 +99,7 @@ static inline void transform_near(const float *x, struct signs *signs, uint64_t 
     }
 }
 
-/* The transform between elements that are at least 8 registers apart. */
+/* Do the steps of the transform between elements that are at least 8 registers apart. */
 static void transform_far(float *y, int64_t n)
 {
     for (int64_t h = 8 * LANES; h < n; h *= 2) {
@@ -119,13 +119,13 @@ static void transform_far(float *y, int64_t n)
 
 /* The rotation of rows of n elements. A round has two steps: random signs and a Walsh-Hadamard transform of the first p
  * elements, p the largest power of two, and of the last p; if p = n, it has one step. With one round elements that are
- * small beside a large one vanish each time. With two the mean of many decodings is still off by 1 % of the norm of
- * some rows of 127 elements. */
+ * small compared with a large one are lost in every decoding. With two the mean of many decodings still has an error of
+ * 1 % of the norm for some rows of 127 elements. */
 enum { ROUNDS = 3 };
 
 struct rotation {
     int64_t      n, p;
-    float        factor; /* of all elements in a step */
+    float        factor; /* by which a step multiplies all elements */
     struct signs signs;
 };
 
@@ -139,7 +139,7 @@ static void rotation_init(struct rotation *r, const struct gr_codec *c, uint64_t
     r->signs.first = UINT64_MAX;
 }
 
-/* The number of the first block of signs of a step. */
+/* The index of the first block of signs of a step. */
 static uint64_t signs_of_step(const struct rotation *r, int round, int is_last)
 {
     const int steps = r->p < r->n ? 2 : 1;
@@ -155,7 +155,7 @@ static void step(struct rotation *r, int round, int is_last, const float *x, flo
     transform_far(y + at, r->p);
 }
 
-/* Sums, also in decoding, are added in the same order with registers of any size. */
+/* Undo step(). As in step(), sums are added in the same order with registers of any size. */
 static void step_back(struct rotation *r, int round, int is_last, float *y)
 {
     const int64_t  at = is_last ? r->n - r->p : 0;
@@ -178,8 +178,8 @@ static void step_back(struct rotation *r, int round, int is_last, float *y)
     }
 }
 
-/* Between two rounds: rotate each pair of an element of the first half and one of the second by 45 degrees. The first p
- * elements and the last p may have few in common; this mixes all. */
+/* Between two rounds, rotate each pair of an element of the first half and one of the second by 45 degrees. This mixes
+ * all elements, even if the first p and the last p have few in common. */
 static void mix_halves(float *y, int64_t n)
 {
     const float factor = sqrtf(0.5f);
@@ -216,8 +216,8 @@ static void rotate_back(struct rotation *r, float *y)
     }
 }
 
-/* Factors that are powers of two keep exact zeros, which are frequent in sums of rows of whole numbers, so that no
- * rounding error chooses their sign. \return the resulting factor of the rotated row */
+/* Use a factor that is a power of two. It keeps exact zeros, which are frequent in sums of rows of whole numbers, so
+ * that no rounding error chooses their sign. \return the resulting factor of the rotated row */
 static float use_exact_factor(struct rotation *r)
 {
     const int log = 63 - __builtin_clzll((uint64_t)r->p);

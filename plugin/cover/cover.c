@@ -29,7 +29,7 @@ static int64_t cover_sources(const struct gr_cut *cut, uint8_t *source_in)
     return size;
 }
 
-/* The cover from a maximum matching (Koenig): one end of every matched pair. Alternating paths begin at
+/* Make the cover from a maximum matching (Koenig): it has one end of every matched pair. Alternating paths begin at
  * unmatched sources. The cover has the target of every matched pair that such a path reaches, and the source of every
  * other matched pair. */
 static int64_t cover_pairs(const struct gr_cut *cut, const struct gr_matching *matching, uint8_t *source_in,

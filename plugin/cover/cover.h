@@ -1,5 +1,5 @@
-/* The rows that one rank sends to another. Each cut edge is served by the raw row of its source (post-aggregated) or by
- * a partial sum for its target (pre-aggregated). The fewest rows of both kinds together are a minimum vertex cover of
+/* Selects the rows that one rank sends to another. Each cut edge is served by the raw row of its source (post) or by
+ * a partial sum for its target (pre). The smallest set of rows of both kinds together is a minimum vertex cover of
  * the cut edges (SuperGCN, section "Subgraph construction based on a hybrid of pre- and post-aggregation", Algorithm
  * 2).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -11,8 +11,8 @@
  *  from which they gather (sources). Each side is numbered from 0, and may have members without an edge. */
 struct gr_cut {
     int64_t        n_targets, n_sources; /* at most INT32_MAX */
-    const int64_t *row_ptr;              /* [n_targets + 1] from 0 */
-    const int32_t *source;               /* [row_ptr[n_targets]] in any order; may repeat in a row */
+    const int64_t *row_ptr;              /* [n_targets + 1] offsets in `source` of each target, beginning with 0 */
+    const int32_t *source;               /* [row_ptr[n_targets]] sources in any order; a row may repeat them */
 };
 
 enum gr_cover_kind {
@@ -35,10 +35,10 @@ const char *gr_cover_name(int32_t kind);
  *  rows. Of all minimum covers this one has the most sources: it contains the sources of every minimum cover. So it
  *  depends on the edges only, not on their order or on the numbering.
  *
- *  \param[in] cut Trusted.
+ *  \param[in] cut The cut edges, which are not checked.
  *  \param[out] source_in [n_sources] 1 if the source is in the cover, else 0.
- *  \param[out] target_in [n_targets] The same for the targets.
- *  \param[out] size Members of the cover.
+ *  \param[out] target_in [n_targets] 1 if the target is in the cover, else 0.
+ *  \param[out] size The number of members of the cover.
  *  \return OK; ERR_NOMEM, and the outputs are unchanged.
  *
  *  Several threads may call it at once with outputs and errors of their own. Temporary memory for E edges, T targets

@@ -1,5 +1,5 @@
-/* Maximum matchings: phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each followed
- * by paths of any length through the rest of the graph (Duff and Wiberg, ACM TOMS 1988), which saves most phases on
+/* Finds maximum matchings in phases of many shortest augmenting paths (Hopcroft and Karp, SIAM J. Comput. 1973), each
+ * followed by paths of any length in the rest of the graph (Duff and Wiberg, ACM TOMS 1988), which saves most phases on
  * meshes and other graphs with long paths. Paths begin at unmatched sources, because the last search, which finds no
  * path, determines the cover.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,10 +13,10 @@
 struct greedy {
     const struct gr_cut *cut;
     struct gr_matching  *matching;
-    int32_t             *target_degree; /* [n_targets] edges to unmatched sources */
-    int32_t             *source_degree; /* [n_sources] edges to unmatched targets */
+    int32_t             *target_degree; /* [n_targets] number of edges to unmatched sources */
+    int32_t             *source_degree; /* [n_sources] number of edges to unmatched targets */
     int32_t
-        *single; /* [n_targets + n_sources] a stack of vertices whose degree fell to 1: target t, or ~s for source s */
+        *single; /* [n_targets + n_sources] a stack of vertices whose degree became 1: target t, or ~s for source s */
     int64_t n_single;
 };
 
@@ -52,7 +52,8 @@ static void match_pair(struct greedy *g, int32_t t, int32_t s)
     decrement_targets(g, s);
 }
 
-/* The unmatched source of a target with the fewest possible partners. The target must have an unmatched source. */
+/* Find the unmatched source of a target that has the fewest possible partners. The target must have an unmatched
+ * one. */
 static int32_t partner_of_target(const struct greedy *g, int32_t t)
 {
     int32_t best = -1;
@@ -66,7 +67,7 @@ static int32_t partner_of_target(const struct greedy *g, int32_t t)
     return best;
 }
 
-/* The first unmatched target of a source, which must have one. */
+/* Find the first unmatched target of a source, which must have one. */
 static int32_t partner_of_source(const struct greedy *g, int32_t s)
 {
     int64_t e = g->matching->begin[s];
@@ -75,7 +76,8 @@ static int32_t partner_of_source(const struct greedy *g, int32_t s)
     return g->matching->target[e];
 }
 
-/* Vertices that were matched, or lost their last possible partner, since they were pushed are skipped. */
+/* Match the vertices on the stack. Skip those that were matched, or lost their last possible partner, since they were
+ * pushed. */
 static void match_singles(struct greedy *g)
 {
     while (g->n_single > 0) {
@@ -124,18 +126,19 @@ done:
     return rc;
 }
 
-/* The bound of 2 sqrt(T + S) phases holds for shortest paths only. So only the first phases use paths of any length. */
+/* Only this many phases also use paths of any length, since the bound of 2 sqrt(T + S) phases holds for shortest
+ * paths. */
 enum { DEEP_PHASES = 64 };
 
 /* The state of the search; all arrays [n_sources]. A phase accesses only the sources that it reaches. */
 struct search {
     struct gr_matching *matching;
-    int64_t            *cursor; /* the next edge of a source that this phase has not tried */
+    int64_t            *cursor; /* the next edge of each source that this phase has not tried */
     int32_t *queue; /* sources in the order in which they are reached; first the roots, which are unmatched */
     int32_t *path;  /* the sources on the path from a root */
     int64_t  n_roots, n_reached;
     int      deep; /* whether paths may have any length; then level is -1 for visited sources */
-    int32_t  last; /* level of the first source that has an edge to an unmatched target */
+    int32_t  last; /* level of the first reached source that has an edge to an unmatched target */
 };
 
 static void visit_source(struct search *search, int32_t source, int32_t level)
@@ -145,7 +148,7 @@ static void visit_source(struct search *search, int32_t source, int32_t level)
     search->queue[search->n_reached++] = source;
 }
 
-/* The roots: unmatched sources that have edges. */
+/* Find the roots: unmatched sources that have edges. */
 static void find_roots(struct search *search, int64_t n_sources)
 {
     const struct gr_matching *matching = search->matching;
@@ -156,7 +159,7 @@ static void find_roots(struct search *search, int64_t n_sources)
     }
 }
 
-/* Breadth-first search from all roots up to the first unmatched target. \return whether there is one */
+/* Search breadth-first from all roots up to the first unmatched target. \return whether there is one */
 static int find_levels(struct search *search)
 {
     const struct gr_matching *matching = search->matching;
@@ -198,9 +201,9 @@ static void augment_path(struct search *search, int64_t length)
     matching->size++;
 }
 
-/* Whether a path of `others` sources may continue with this source. Shortest paths may visit the next level only; edges
- * that were tried are not tried again in the phase. A target matched in this phase leads to a source of too high a
- * level, so the paths of a phase are disjoint. A path of any length may visit sources that no other such path has
+/* Whether a path of `others` sources may continue with this source. A shortest path may visit the next level only;
+ * edges that were tried are not tried again in the phase. A target matched in this phase leads to a source whose level
+ * is too high, so the paths of a phase are disjoint. A path of any length may visit sources that no other such path has
  * visited. */
 static int may_enter(struct search *search, int32_t source, int64_t others)
 {
@@ -214,7 +217,7 @@ static int may_enter(struct search *search, int32_t source, int64_t others)
     return 1;
 }
 
-/* Depth-first search from one root to the first unmatched target. */
+/* Search depth-first from one root to the first unmatched target, and augment along the path. */
 static void augment(struct search *search, int32_t root)
 {
     const struct gr_matching *matching = search->matching;

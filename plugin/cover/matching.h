@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "cover/cover.h"
 
-/** Zeroed, it is empty, and fini() accepts it. */
+/** A matching. Zeroed, it is empty, and fini() accepts it. */
 struct gr_matching {
-    int64_t  size;      /* matched pairs */
+    int64_t  size;      /* number of matched pairs */
     int32_t *of_target; /* [n_targets] the partner, or -1 */
     int32_t *of_source; /* [n_sources] the partner, or -1 */
 
@@ -15,14 +15,14 @@ struct gr_matching {
      * pairs on a shortest such path. */
     int32_t *level;
 
-    /* The edges by source. */
-    int64_t *begin;  /* [n_sources + 1], and one more for building */
-    int32_t *target; /* [begin[n_sources]] */
+    /* The edges, sorted by source. */
+    int64_t *begin;  /* [n_sources + 1] offsets in `target` of each source, and one more element for building */
+    int32_t *target; /* [begin[n_sources]] targets of the edges */
 
     struct gr_pool pool; /* owns all of these arrays */
 };
 
-/** Find a maximum matching. Deterministic. \return OK; ERR_NOMEM, and fini() accepts it */
+/** Find a maximum matching. Deterministic. Always call gr_cover_matching_fini(). \return OK; ERR_NOMEM */
 int32_t gr_cover_matching_find(const graft_context *context, const struct gr_cut *cut, struct gr_matching *matching,
                                graft_error *error);
 void    gr_cover_matching_fini(const graft_context *context, struct gr_matching *matching);

@@ -34,7 +34,8 @@ int32_t gr_dataset_check_targets(const struct gr_targets *d, int64_t first, graf
     return GRAFT_OK;
 }
 
-/* The first row in [begin, end) with a NaN or an infinity, or n_rows. Contiguous rows are checked in one loop. */
+/* Find the first row in [begin, end) with a NaN or an infinity; n_rows: there is none. Contiguous rows are checked in
+ * one loop. */
 static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t end)
 {
     const int64_t span = f->stride == f->n_cols ? end - begin : 1;
@@ -47,7 +48,7 @@ static int64_t find_row_not_finite(const graft_dense *f, int64_t begin, int64_t 
     return f->n_rows;
 }
 
-/* The first row with a NaN or an infinity, or n_rows. */
+/* Find the first row with a NaN or an infinity; n_rows: there is none. */
 static int64_t find_bad_row(const graft_dense *f, int threads)
 {
     const struct gr_fp fp = gr_fp_get();

@@ -1,4 +1,4 @@
-/* The data set over ranks, from slices to owners and back.
+/* Exchange of the rows of a data set over ranks, from slices to owners and back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Rows of `bytes` bytes between slices and owners; `to` has them without gaps. */
+/* Send rows of `bytes` bytes between slices and owners; in `to` they follow each other without gaps. */
 static int32_t redistribute_rows(const struct gr_dataset *d, int32_t direction, const void *from, int64_t stride,
                                  int64_t bytes, void *to, int own, graft_error *error)
 {
@@ -47,7 +47,7 @@ static int32_t any_rank(const struct gr_dataset *d, int *here, graft_error *erro
     return rc;
 }
 
-/* An array of the slice becomes the array of the owned rows. NULL stays NULL if no rank has the array. */
+/* Replace a target array of the slice by that of the owned rows, unless no rank has this array. */
 static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, graft_error *error)
 {
     const struct gr_target_array a = gr_dataset_target_array(targets, i);
@@ -67,10 +67,10 @@ static int32_t take(struct gr_dataset *d, struct gr_targets *targets, int i, gra
     return GRAFT_OK;
 }
 
-/* The rows of a sparse slice in transit to their owners. */
+/* The memory and the route for sending the rows of a sparse slice to their owners. */
 struct parcel {
     struct gr_route edges;
-    int64_t        *length; /* [n_slice] */
+    int64_t        *length; /* [n_slice] number of entries of each row */
     char           *packed;
 };
 
@@ -93,7 +93,7 @@ static void parcel_fini(const struct gr_dataset *d, struct parcel *p)
     gr_free(d->context, p->packed);
 }
 
-/* Memory that stays with the setup, or is freed by gr_csr_fini(). */
+/* Allocate memory: with `stays` from the budget, which frees it; else for gr_csr_fini(). */
 static void *new_rows(struct gr_dataset *d, int stays, int64_t bytes, const char *name, graft_error *error)
 {
     char *memory = NULL;
@@ -161,7 +161,7 @@ static int32_t take_sparse(struct gr_dataset *d, graft_error *error)
     return rc;
 }
 
-/* The lowest rank whose slice has rows. */
+/* Find the lowest rank whose slice has rows. */
 static int32_t find_first_with_rows(const struct gr_dataset *d, int64_t *rank, graft_error *error)
 {
     *rank = d->over->n_slice > 0 ? d->over->comm->rank : d->over->comm->n_ranks;
@@ -190,7 +190,7 @@ int32_t gr_dataset_share_scale(const struct gr_dataset *d, const struct gr_featu
     return gr_dataset_agree(d, rc, error);
 }
 
-/* All ranks have dense features of one type; a rank without rows takes the type and scale of the others. */
+/* Check that all ranks have dense features of one type. A rank without rows takes the type and scale of the others. */
 static int32_t agree_on_type(struct gr_dataset *d, graft_error *error)
 {
     struct gr_features *f = &d->features;

@@ -1,4 +1,4 @@
-/* The structs of the host as views, whose shapes are checked, and digests of the arrays that are borrowed.
+/* Reads the structs of the host, checks shapes, and stores digests of the arrays that are borrowed.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 #include "dataset/dataset.h"
@@ -168,7 +168,7 @@ void gr_dataset_lend_edge_values(struct gr_dataset *d, const graft_csr *graph)
                                     sizeof(float), sizeof(float), 0 });
 }
 
-/* Called before the views of the host's arrays are replaced. */
+/* Store digests of all borrowed arrays, before the views of the host's arrays are replaced by others. */
 static void lend_dataset(struct gr_dataset *d, const graft_csr *graph, const graft_csr *sparse,
                          const struct gr_targets *targets)
 {
@@ -180,7 +180,8 @@ static void lend_dataset(struct gr_dataset *d, const graft_csr *graph, const gra
     gr_dataset_lend_targets(d, GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT, targets);
 }
 
-/* The rows of a slice are counted when its edges are known. */
+/* Read and check features of edges. Over ranks the number of rows is checked later, when the edges of slices are
+ * known. */
 static int32_t read_edge_features(struct gr_dataset *d, graft_error *error)
 {
     const int64_t rows = d->over != NULL ? -1 : gr_csr_entries(&d->graph);
@@ -193,7 +194,7 @@ static int32_t read_edge_features(struct gr_dataset *d, graft_error *error)
     return gr_dataset_check_edge_features(&d->edge_features, rows, d->threads, error);
 }
 
-/* Copy the scale and zero of dense features. */
+/* Store the type of dense features, and copy their scale and zero. */
 static int32_t take_types(struct gr_dataset *d, graft_error *error)
 {
     struct gr_features *f = &d->features;
@@ -211,7 +212,7 @@ static int32_t take_types(struct gr_dataset *d, graft_error *error)
 
 int32_t gr_dataset_read(struct gr_dataset *d, int uses_edges, struct gr_targets *targets, graft_error *error)
 {
-    graft_csr graph = { 0 }, sparse = { 0 }; /* as given by the host */
+    graft_csr graph = { 0 }, sparse = { 0 }; /* views of the host's arrays */
 
     GR_TRY(check_flags(d, error));
     d->n = d->over != NULL ? d->over->n_slice : d->given.n_vertices;

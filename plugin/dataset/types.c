@@ -1,4 +1,4 @@
-/* Dense features of all types: converts rows of the host's array to floats, and checks values. Types of two bytes are
+/* Dense features of all types: conversion of the host's rows to floats, and checks of values. Types of two bytes are
  * widened exactly. A byte x in column j becomes scale[j] (x - zero[j]), rounded after each operation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/bfloat.h"
@@ -11,8 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has subnormal floats, which a host may have
- * asked the processor to treat as zero. */
+/* Widen an IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction. No operation has subnormal floats as operand or
+ * result, because a host may have set the processor to treat them as zero. */
 static float widen_half(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFF;
@@ -51,7 +51,7 @@ void gr_dataset_normalize(float *x, int64_t count)
     for (int64_t j = 0; j < count && sum != 0; j++) x[j] = (float)(x[j] / sum);
 }
 
-/* Prefetch the beginning of a row that is read soon. */
+/* Prefetch the beginning of a row that will soon be read. */
 static void prefetch_row(const graft_dense *x, int64_t row)
 {
     enum { LINE = 64, LINES = 4 };
@@ -123,7 +123,7 @@ int32_t gr_dataset_view_features(const graft_dataset *data, struct gr_features *
 
 int64_t gr_dataset_first_not_finite(const graft_dense *x, int64_t from, int64_t count)
 {
-    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones in infinities and NaNs */
+    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all bits 1 in infinities and NaNs */
     const uint16_t *half = (const uint16_t *)x->data + from;
     int64_t         at = 0;
     int             found = 0;

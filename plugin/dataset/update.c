@@ -1,5 +1,5 @@
-/* New arrays of the host for a data set: checked, sent to the owners of their rows, and put into the order of the
- * vertices. The arrays in use are replaced when nothing can fail any more.
+/* Replaces arrays of a data set by new arrays of the host, which are checked, sent to the owners of their rows, and put
+ * into the order of the vertices. The arrays in use are replaced when nothing can fail any more.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/dataset.h"
 #include "graph/csr.h"
@@ -47,7 +47,7 @@ static int32_t check_features(const struct gr_dataset *d, struct gr_new_data *u,
     return gr_dataset_check_features(x, gr_dataset_first(d), d->threads, error);
 }
 
-/* Whether a target array is replaced: class targets and float targets have the same bit. */
+/* Whether target array i is replaced. Class targets and float targets have the same bit of `what`. */
 static int is_replaced(const struct gr_dataset *d, const struct gr_new_data *u, int i)
 {
     const struct gr_target_array a = gr_dataset_target_array(&u->targets, i);
@@ -108,7 +108,7 @@ int32_t gr_dataset_check_new(const struct gr_dataset *d, const struct gr_targets
     return check_targets(d, now, u, error);
 }
 
-/* *made[n] becomes the rows of the array in the order of the vertices. */
+/* Allocate *made, and write the rows of the array to it in the order of the vertices; over ranks, of the owned ones. */
 static int32_t arrange(const struct gr_dataset *d, const int64_t *row, const struct gr_target_array *array, void **made,
                        graft_error *error)
 {
@@ -158,7 +158,7 @@ void gr_dataset_take_targets(struct gr_dataset *d, const struct gr_new_data *u, 
     gr_dataset_lend_targets(d, u->what, &u->targets);
 }
 
-/* Replace values by values of the same type. */
+/* Replace scale and zero of features, unless `scale` is NULL. */
 static void take_scale(struct gr_dataset *d, const float *scale, const float *zero)
 {
     const int64_t width = d->given.n_features;

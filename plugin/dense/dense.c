@@ -27,8 +27,8 @@ static int multiplies(const struct gr_module *module, graft_dtype type, char *wh
     return 0;
 }
 
-/* The first usable module, in this order, that multiplies *type; else the first usable one, and *type becomes float.
- * NULL with the reason in error if no module is usable. */
+/* Find the first usable module, in this order, that multiplies *type; else the first usable one, and *type becomes
+ * float. Returns NULL, with the reason in error, if no module is usable. */
 static struct gr_module *first_usable(graft_context *context, const int32_t *order, int32_t count, graft_dtype *type,
                                       char *why, uint64_t capacity, graft_error *error)
 {
@@ -116,7 +116,7 @@ static void plain_fini(void *state)
     (void)state;
 }
 
-/* Row i of C: scaled, then k rank-one updates, so that B is read along its rows unless it is transposed. */
+/* Compute row i of C: scale it, then add k multiples of rows of B, so that B is read along rows unless transposed. */
 #define PLAIN_ROW(NAME, T)                                                                                             \
     static void NAME(const graft_gemm *g, int64_t i)                                                                   \
     {                                                                                                                  \

@@ -9,12 +9,12 @@
 #include <float.h>
 #include <math.h>
 
-enum { SAMPLES = 8 }; /* rows */
+enum { SAMPLES = 8 }; /* sampled rows */
 
-/* Sampled rows of C before the product. */
+/* The sampled rows of C, and their values before the product. */
 struct samples {
     int64_t count, row[SAMPLES];
-    double *before; /* [count x n] if beta is not 0 */
+    double *before; /* [count x n] values; NULL if beta is 0 */
 };
 
 /* Element i of an array of the product. */
@@ -39,7 +39,7 @@ static int32_t take_samples(graft_context *context, const graft_gemm *g, struct 
     return GRAFT_OK;
 }
 
-/* An element of A or B, as it is multiplied. */
+/* An element of A or B, rounded to the type in which it is multiplied. */
 static double dense_factor(const graft_gemm *g, const float *array, int64_t i)
 {
     const double   value = element_of(g, array, i);
@@ -48,10 +48,10 @@ static double dense_factor(const graft_gemm *g, const float *array, int64_t i)
     return g->type == GRAFT_BF16 ? (double)gr_bfloat_widen(gr_bfloat_narrow(bits, gr_bfloat_half(bits))) : value;
 }
 
-/* An element of C, and the tolerance of the module's element: with k + 2 roundings in any order the error of a sum is
- * at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and twice as much is
- * allowed here. Subnormal factors may count as 0. For doubles the tolerance is doubled again, because the expected sum
- * has the same error. */
+/* The expected element of C, and the tolerance for the module's element. With k + 2 roundings in any order the error of
+ * a sum is at most (k + 2) eps / 2 of the sum of magnitudes, to first order (Higham 2002, section 3.1), and twice as
+ * much is allowed here. Subnormal factors may count as 0. For doubles the tolerance is doubled again, because the
+ * expected sum has the same error. */
 struct expected {
     double value, magnitude, tolerance;
 };
@@ -86,7 +86,8 @@ static int32_t compare_samples(const graft_gemm *g, const struct samples *s, con
         const double          found = element_of(g, g->c, i * g->ldc + j);
 
         if (fabs(found - e.value) <= e.tolerance) continue;
-        if (!(e.magnitude < (g->type == GRAFT_F64 ? DBL_MAX : (double)FLT_MAX) / 2)) continue; /* may overflow */
+        if (!(e.magnitude < (g->type == GRAFT_F64 ? DBL_MAX : (double)FLT_MAX) / 2))
+            continue; /* the sum may overflow */
         return gr_fail(error, GRAFT_ERR_MODULE,
                        "check=full: C(%lld,%lld) of dense module %s is %.9g, but plain loops give %.9g", (long long)i,
                        (long long)j, module, found, e.value);

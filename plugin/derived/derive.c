@@ -1,5 +1,5 @@
-/* Derives the graph of the model from the host's: makes it symmetric, orders it, adds self-loops. Over ranks
- * each step works on the part of this rank, and what concerns other ranks is in dgraph/.
+/* Derives the graph of the model from the host's graph: makes it symmetric, orders it, adds self-loops. Over ranks each
+ * step works on the part of this rank; the exchanges with other ranks are in dgraph/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "derived/derived.h"
@@ -22,7 +22,7 @@ void gr_derived_copy_fini(struct gr_graph_copy *copy)
     gr_derived_charge(copy);
 }
 
-/* Reserve the memory of a matrix before it is made. */
+/* Borrow the bytes of a matrix from the budget, before it is made. */
 static int32_t borrow_copy(struct gr_budget *budget, const graft_csr *like, int64_t n_rows, int64_t entries,
                            graft_error *error)
 {
@@ -35,7 +35,7 @@ int32_t gr_derived_transpose(struct gr_budget *budget, const graft_csr *csr, str
     return gr_csr_transpose(budget->context, csr, made, error);
 }
 
-/* Replace the matrix of the owned columns, whose bytes were borrowed. */
+/* Replace the matrix of the owned columns by `next`, whose bytes were borrowed. */
 static void replace_local(struct gr_graph_copy *copy, struct gr_csr *next)
 {
     const int64_t bytes = gr_csr_bytes(next);
@@ -48,7 +48,7 @@ static void replace_local(struct gr_graph_copy *copy, struct gr_csr *next)
     gr_derived_charge(copy);
 }
 
-/* Replace the part, for which `bytes` were borrowed. */
+/* Replace the part by `next`, for which `bytes` were borrowed. */
 static void replace_part(const struct gr_derived *d, struct gr_graph_copy *copy, struct gr_made_part *next,
                          int64_t bytes)
 {
@@ -67,7 +67,8 @@ static void drop_borrowed(struct gr_budget *budget, struct gr_csr *csr)
     gr_csr_fini(budget->context, csr);
 }
 
-/* Every entry in both directions, once. Its value is the value of (i, j) if there was one, else of (j, i). */
+/* Make the graph have every entry in both directions, once. Entry (i, j) keeps its value; a new one has that of (j,
+ * i). */
 static int32_t make_symmetric(struct gr_graph_copy *copy, graft_error *error)
 {
     struct gr_budget *budget = copy->budget;
@@ -77,7 +78,7 @@ static int32_t make_symmetric(struct gr_graph_copy *copy, graft_error *error)
     int32_t           rc = GRAFT_OK;
 
     GR_TRY_DONE(gr_derived_transpose(budget, csr, &back, error));
-    GR_TRY_DONE(gr_derived_transpose(budget, &back.view, &there, error)); /* for sorted rows */
+    GR_TRY_DONE(gr_derived_transpose(budget, &back.view, &there, error)); /* so that rows are sorted */
     entries = gr_csr_union_entries(&there.view, &back.view);
     GR_TRY_DONE(borrow_copy(budget, csr, csr->n_rows, entries, error));
     GR_TRY_DONE(gr_csr_union(budget->context, &there.view, &back.view, entries, &both, error));
@@ -102,7 +103,7 @@ done:
     return rc;
 }
 
-/* Share the counts of a part that is not the part of the graph over ranks. */
+/* Exchange the sizes of parts that differ from the parts of the graph over ranks. */
 static int32_t share_part(struct gr_derived *d, const struct gr_part *part, graft_error *error)
 {
     int32_t rc = GR_BUDGET_NEW(d->budget, GR_USE_GRAPH, d->share, d->data->over->comm->n_ranks, error);
@@ -111,7 +112,7 @@ static int32_t share_part(struct gr_derived *d, const struct gr_part *part, graf
     return gr_graph_share(d->data->over, part, d->share, error);
 }
 
-/* A loop at each vertex; its value may be the mean of its row. */
+/* Add missing self-loops. If values are edge features, the value of a loop is the mean of its row. */
 static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
     const struct gr_config    *config = d->config;
@@ -129,7 +130,7 @@ static int32_t add_loops(const struct gr_derived *d, struct gr_graph_copy *copy,
     return GRAFT_OK;
 }
 
-/* Rows are sorted, like those of all graphs that Graft makes: a transpose is sorted. */
+/* Put the graph into the order of d->row. Two transposes sort the rows, as in all graphs that Graft makes. */
 static int32_t put_in_order(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
     const int64_t places = gr_memory_block_bytes(d->n, sizeof *d->row);

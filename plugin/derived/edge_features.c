@@ -1,6 +1,6 @@
 /* Features of edges (edge_features=array): an array of the host with a row for each entry of its graph. While the graph
- * is derived, its values are the numbers of the host's entries, and GR_NO_ENTRY for added self-loops. In the end each
- * entry gets the row of its number, over ranks from the rank whose host has this row.
+ * is derived, its values are the numbers of entries: their indices in the host's graph, or GR_NO_ENTRY for added
+ * self-loops. In the end each entry gets the row with its number, over ranks from the rank whose host has this row.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* In one process. */
+/* Do gr_derived_number() in one process. */
 static int32_t number_entries(const struct gr_derived *d, struct gr_graph_copy *copy, graft_error *error)
 {
     const int64_t entries = gr_csr_entries(&d->data->graph);
@@ -43,10 +43,9 @@ int64_t *gr_derived_take_numbers(struct gr_graph_copy *copy)
 
 /* -- over ranks --------------------------------------------------------------------------------------------------- */
 
-/* The number of the first entry of each row, and the count of its entries, in the order of slices and in the order of
- * owners. */
+/* The length of each row, and the number of its first entry: for owned rows, and for rows of the slice. */
 struct row_numbers {
-    int64_t *length_owned, *first_owned, *length, *first; /* in one block of memory */
+    int64_t *length_owned, *first_owned, *length, *first; /* parts of one block of memory */
 };
 
 static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *r, graft_error *error)
@@ -63,7 +62,8 @@ static int32_t row_numbers_init(const struct gr_derived *d, struct row_numbers *
     return GRAFT_OK;
 }
 
-/* The entries of a rank's slice have the numbers from first_entry[rank] on. Owners send the counts of the rows. */
+/* Compute the number of the first entry of each row. Owners send the lengths of rows to the slices. The entries of a
+ * rank's slice are numbered from first_entry[rank] on. */
 static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *features, struct row_numbers *r,
                                  graft_error *error)
 {
@@ -89,8 +89,8 @@ static int32_t number_slice_rows(const struct gr_derived *d, const graft_dense *
     return gr_dataset_send_rows(d->data, r->first, 8, 8, r->first_owned, error);
 }
 
-/* The numbers of the entries of owned rows as values of both matrices; the bits of is_cut are in the order of the host.
- */
+/* Write the numbers of the entries of owned rows as values of both matrices. The bits of is_cut, which say to which
+ * matrix an entry belongs, are in the order of the host. */
 static void fill_numbers(const graft_graph *g, const struct row_numbers *r, struct gr_made_part *made)
 {
     int64_t *to[] = { made->local.values, made->remote.values };
@@ -145,11 +145,11 @@ int32_t gr_derived_number(struct gr_derived *d, struct gr_graph_copy *copy, cons
 /* Rows of edge features that this rank requests from others, and rows that others request from it. */
 struct asked_rows {
     struct gr_route route;
-    int64_t        *asked, *asked_in; /* packed and received: places in the slice of the other rank, of this rank */
-    float          *rows, *rows_in;   /* [n x d] requested by this rank, and by others */
+    int64_t        *asked, *asked_in; /* indices in the slice of the owner: of rows requested by this rank, by others */
+    float          *rows, *rows_in;   /* [n x features] rows requested by this rank, and by others */
 };
 
-/* The rank whose slice has an entry. */
+/* Find the rank whose slice has an entry, by bisection. */
 static int32_t rank_of_entry(const struct gr_derived *d, int64_t number)
 {
     return (int32_t)gr_sorted_last(d->first_entry, d->data->over->comm->n_ranks, number);
@@ -175,7 +175,8 @@ static void copy_edge_row(const graft_dense *features, int64_t row, float *to)
     memcpy(to, (const float *)features->data + row * features->stride, (uint64_t)features->n_cols * sizeof *to);
 }
 
-/* to[e] becomes the row of entry numbers[e], if it has a number. */
+/* Get the row of each entry numbers[e] from the rank that has it, and write it to to[e]. Added self-loops are
+ * skipped. */
 static int32_t fetch_rows(const struct gr_derived *d, const struct gr_budget *budget, const int64_t *numbers,
                           int64_t entries, const graft_dense *features, float *to, graft_error *error)
 {
@@ -214,7 +215,7 @@ done:
 
 /* -- the rows of all entries -------------------------------------------------------------------------------------- */
 
-/* Entry `loop` of a row, an added loop, gets the mean of the other entries. */
+/* Set the features of entry `loop` of a row, an added self-loop, to the mean over the other entries. */
 static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d, float *features)
 {
     const int64_t begin = csr->row_ptr[row], end = csr->row_ptr[row + 1];
@@ -228,7 +229,7 @@ static void fill_loop(const graft_csr *csr, int64_t row, int64_t loop, int64_t d
     }
 }
 
-/* to[entries of csr x features] becomes the rows of these numbers, and means for added loops. */
+/* Write to[entries of csr x features]: the rows with the numbers of the entries, and means for added self-loops. */
 static int32_t place_rows(const struct gr_derived *d, const struct gr_budget *budget, const graft_csr *csr,
                           const int64_t *numbers, const graft_dense *features, float *to, graft_error *error)
 {
@@ -255,7 +256,7 @@ int32_t gr_derived_edge_features(struct gr_derived *d, const graft_csr *csr, con
 
 /* -- other features ----------------------------------------------------------------------------------------------- */
 
-/* Find the numbers of the entries of whole.a again. */
+/* Find the numbers of the entries of whole.a again, by repeating the derivation. */
 static int32_t number_again(struct gr_derived *d, struct gr_graph_copy *copy, const graft_dense *features,
                             int64_t **numbers, graft_error *error)
 {

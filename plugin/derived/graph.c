@@ -1,5 +1,5 @@
-/* A derived graph: its matrices, transposed for the backward pass, and the factors that turn sums over neighbours into
- * means or into Kipf and Welling's normalisation; and the blocks of the layers.
+/* A derived graph: its matrices, their transposes for the backward pass, the scales for means over neighbours or for
+ * the normalisation of Kipf and Welling; and the blocks of the layers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "derived/derived.h"
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Sum of the values of a row; without values, the number of its entries. */
+/* The degree of a row: the sum of its values, or without values the number of its entries. */
 static double degree(const graft_csr *csr, int64_t row)
 {
     double sum = 0;
@@ -77,7 +77,7 @@ static int32_t find_symmetry(struct gr_derived *d, graft_error *error)
     return rc;
 }
 
-/* The map that gat uses instead of a transpose; made here, so that no epoch allocates. */
+/* Make the map that gat uses instead of a transpose, here, so that epochs allocate nothing. */
 static int32_t make_map(struct gr_derived *d, graft_error *error)
 {
     const int64_t             bytes = gr_edge_map_bytes(&d->whole.a->csr);
@@ -89,7 +89,7 @@ static int32_t make_map(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* In one process: the matrix of all rows, of the host's arrays if nothing was derived. */
+/* Make the matrix of all rows in one process. It uses the host's arrays if nothing was derived. */
 static int32_t make_matrix(struct gr_derived *d, graft_error *error)
 {
     if (!d->wish.predicts) GR_TRY(find_symmetry(d, error));
@@ -101,7 +101,7 @@ static int32_t make_matrix(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* For gradients, which go back along all edges. */
+/* Make what gradients need to go back along all edges: a transpose, or for attention a map. */
 static int32_t make_backward(struct gr_derived *d, graft_error *error)
 {
     if (d->wish.predicts || d->wish.has_batches) return GRAFT_OK;
@@ -111,7 +111,7 @@ static int32_t make_backward(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The edges of all rows as one matrix, unless ranks have sums over it. */
+/* Make `whole` with the edges of all rows as one matrix, unless ranks only exchange sums over edges. */
 static int32_t make_whole(struct gr_derived *d, graft_error *error)
 {
     int64_t *numbers = NULL;
@@ -164,7 +164,7 @@ int64_t gr_derived_entries(const struct gr_derived *d, int64_t rows)
     return part->local.row_ptr[rows] + (d->data->over != NULL ? part->remote.row_ptr[rows] : 0);
 }
 
-/* The first rows, whose columns are among the first too. */
+/* Make the matrices of layer l in a step: the first rows, whose columns are among the first vertices too. */
 static int32_t mask_layer(struct gr_derived *d, int32_t l, graft_error *error)
 {
     graft_csr part = d->whole.a->csr;

@@ -1,4 +1,4 @@
-/* For attention and extrema over ranks: the edges of the rows of this rank as one matrix, in a block with a halo.
+/* Joins the edges of the rows of this rank to one matrix, in a block with a halo, for attention and extrema over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "derived/derived.h"
@@ -55,7 +55,7 @@ int32_t gr_derived_join(const struct gr_derived *d, int with_values, struct gr_c
     return GRAFT_OK;
 }
 
-/* If values are numbers of entries, the matrix has no values, and the caller frees the numbers. */
+/* Make the joined matrix. If values are numbers of entries, *numbers receives them, and the matrix has no values. */
 static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error *error)
 {
     const graft_csr          *remote = &d->graph.part.remote;
@@ -78,14 +78,15 @@ static int32_t make_joined(struct gr_derived *d, int64_t **numbers, graft_error 
     }
     GR_TRY_DONE(gr_derived_matrix(d->context, &joined, &d->whole.a, error));
     if (!d->wish.predicts && d->config->kind->attends)
-        GR_TRY_DONE(gr_edge_map(d->whole.a, &map, error)); /* here, so that no epoch allocates */
+        GR_TRY_DONE(gr_edge_map(d->whole.a, &map, error)); /* made here, so that epochs allocate nothing */
     gr_budget_charge(d->budget, GR_USE_GRAPH, gr_matrix_own_bytes(d->whole.a));
 done:
     gr_csr_fini(d->context, &joined);
     return rc;
 }
 
-/* Dropout of attention draws for both ends of an edge, so a rank needs the numbers of vertices in its halo. */
+/* Request the global indices of the vertices of the halo. Dropout of attention needs them, because its draws depend on
+ * both ends of an edge. */
 static int32_t ask_vertices(struct gr_derived *d, graft_error *error)
 {
     struct gr_comm *comm = d->data->over->comm;

@@ -1,11 +1,11 @@
-/* New edge values. Everything that depends on them is computed by the functions of create() into new arrays, which
- * replace the arrays in use when nothing can fail afterwards.
+/* New edge values. All arrays that depend on them are computed anew by the functions that created them, and replace the
+ * arrays in use when nothing can fail any more.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "derived/derived.h"
 #include "graph/csr.h"
 
-/* Check that row pointers and columns equal the arrays of create(), which are in the data set. */
+/* Check that row pointers and columns equal those at the creation of the trainer, which are in the data set. */
 static int32_t compare_entries(const struct gr_derived *d, const graft_csr *given, graft_error *error)
 {
     const graft_csr *graph = &d->data->graph;
@@ -33,7 +33,7 @@ static int32_t compare_entries(const struct gr_derived *d, const graft_csr *give
     return GRAFT_OK;
 }
 
-/* Over ranks, the rows of the host are the rows of the slice. */
+/* Check that row pointers and columns equal those of the slice at the creation of the graph over ranks. */
 static int32_t compare_slice(const struct gr_derived *d, const graft_csr *rows, graft_error *error)
 {
     const graft_graph *over = d->data->over;
@@ -49,7 +49,7 @@ static int32_t compare_slice(const struct gr_derived *d, const graft_csr *rows, 
         "change, but not entries");
 }
 
-/* Read the struct of the host, widen row pointers to 64 bits, and make the checks common to one process and ranks. */
+/* Read the struct of the host, widen row pointers to 64 bits, and do the checks that need no comparison. */
 static int32_t read_edges(const struct gr_derived *d, const graft_csr *theirs, struct gr_new_edges *e,
                           graft_error *error)
 {
@@ -105,7 +105,7 @@ done:
     return rc;
 }
 
-/* In one process: the new matrix, and the values of the existing transposes. */
+/* Compute the new matrix and the values of existing transposes, in one process. */
 static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_error *error)
 {
     graft_csr part;
@@ -115,7 +115,7 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_
     part = e->copy.part.local;
     GR_ASSERT(gr_csr_entries(&part) == gr_csr_entries(&d->whole.a->csr));
     GR_TRY(gr_csr_is_symmetric(d->context, &part, &e->symmetric, error));
-    if (d->whole.a_transpose == NULL) return GRAFT_OK; /* of attention, and of training by minibatch */
+    if (d->whole.a_transpose == NULL) return GRAFT_OK; /* attention and minibatches need no transpose */
     if (d->whole.a_transpose != d->whole.a) GR_TRY(turn_values(d, &part, d->whole.a_transpose, &e->turned, error));
     else if (!e->symmetric) GR_TRY(make_transpose(d, &part, e, error));
     for (int32_t l = 0; l < d->config->n_layers; l++) {
@@ -127,7 +127,7 @@ static int32_t derive_alone(struct gr_derived *d, struct gr_new_edges *e, graft_
     return GRAFT_OK;
 }
 
-/* Check the memory for value arrays that were shared with the graph over ranks so far. */
+/* Check the memory for new arrays of values, where so far those of the graph over ranks are used. */
 static int32_t check_memory(const struct gr_derived *d, graft_error *error)
 {
     double bytes = 0;
@@ -138,7 +138,7 @@ static int32_t check_memory(const struct gr_derived *d, graft_error *error)
     return gr_budget_check(d->budget, bytes, "graph (values of its own)", error);
 }
 
-/* Over ranks: the new part, and of a block with a halo the values of its matrix. */
+/* Compute the new part over ranks and, for a block with a halo, the values of its matrix. */
 static int32_t derive_over_ranks(struct gr_derived *d, struct gr_new_edges *e, graft_error *error)
 {
     float  *values = NULL;
@@ -187,7 +187,7 @@ static void take_alone(struct gr_derived *d, struct gr_new_edges *e)
 {
     struct gr_dataset *data = d->data;
 
-    if (e->graph.values != NULL) data->graph.values = e->graph.values; /* null without edges */
+    if (e->graph.values != NULL) data->graph.values = e->graph.values; /* NULL: there are no edges */
     gr_dataset_lend_edge_values(data, &data->graph);
     if (d->whole.a != NULL && d->whole.a->owned[GR_OWNED_VALUES] == NULL)
         gr_matrix_set_values(d->whole.a, data->graph.values);

@@ -1,5 +1,5 @@
 /* An order of the vertices in which rows that are read together are close together, and rows that training needs come
- * first, layer by layer: then a mask of rows is a number of rows. Inside the library, vertex v is vertex
+ * first, layer by layer, so that a mask of rows is just a number of rows. Vertex v of the library is vertex
  * derived->whole.vertex[v] of the host; the host never sees the order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/order.h"
@@ -10,13 +10,13 @@
 
 /* A breadth-first search, level by level, for the vertices on which training depends. */
 struct search {
-    int32_t *hop;        /* [n] the level of each vertex; n_layers + 1: not found yet */
+    int32_t *hop;        /* [n] level of each vertex; n_layers + 1: not found yet */
     int64_t *queue;      /* [n] vertices in the order in which they are found */
-    int64_t  begin, end; /* of the current level in the queue */
-    int64_t  found;      /* the end of the next level */
+    int64_t  begin, end; /* begin and end of the current level in the queue */
+    int64_t  found;      /* number of vertices found so far: the end of the next level */
 };
 
-/* Vertex v is found on level `hop`, unless it was before. */
+/* Add vertex v on level `hop`, unless it has been found before. */
 static void search_add(struct search *search, int64_t v, int32_t hop)
 {
     if (search->hop[v] <= hop) return;
@@ -24,7 +24,7 @@ static void search_add(struct search *search, int64_t v, int32_t hop)
     search->queue[search->found++] = v;
 }
 
-/* A target array becomes a copy in the order of the vertices. NULL stays NULL. */
+/* Replace a target array, unless it is NULL, by a copy in the order of the vertices. */
 static int32_t reorder(struct gr_derived *d, int i, graft_error *error)
 {
     const struct gr_target_array a = gr_dataset_target_array(d->wish.targets, i);
@@ -38,7 +38,7 @@ static int32_t reorder(struct gr_derived *d, int i, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Level 0: the training vertices, or the vertices of the list to predict. */
+/* Find level 0: the training vertices, or the vertices to predict. */
 static void find_first_level(const struct gr_derived *d, struct search *search)
 {
     for (int64_t v = 0; v < d->n; v++) search->hop[v] = d->config->n_layers + 1;
@@ -47,7 +47,7 @@ static void find_first_level(const struct gr_derived *d, struct search *search)
         if (gr_is_trained(d->wish.targets, v)) search_add(search, v, 0);
 }
 
-/* Mark in `out` the vertices of the halo from which the level gathers. */
+/* Mark in `out` the vertices of the halo from which vertices of the current level gather. */
 static void mark_halo(const graft_csr *remote, const struct search *search, uint8_t *out)
 {
     for (int64_t i = search->begin; i < search->end; i++) {
@@ -57,7 +57,7 @@ static void mark_halo(const graft_csr *remote, const struct search *search, uint
     }
 }
 
-/* Continue the current level over ranks: vertices of other ranks from which it gathers get level `hop` there. */
+/* Search over ranks: vertices of other ranks from which the current level gathers are added there on level `hop`. */
 static int32_t search_ranks(const struct gr_derived *d, const struct gr_part *part, struct gr_links *links,
                             struct search *search, int32_t hop, graft_error *error)
 {
@@ -80,8 +80,8 @@ done:
     return rc;
 }
 
-/* hop[v]: the number of edges over which a vertex of level 0 gathers from v; n_layers + 1 if more than n_layers. reach
- * is counted. Levels of layers with all rows are not searched. */
+/* Find hop[v], the length of the shortest path over which a vertex of level 0 gathers from v, or n_layers + 1 if it is
+ * longer than n_layers; and count reach. Layers that compute all rows need no search. */
 static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, struct gr_links *links,
                           struct search *search, graft_error *error)
 {
@@ -109,7 +109,7 @@ static int32_t find_reach(struct gr_derived *d, const struct gr_part *part, stru
 
 static int32_t sum_reach(struct gr_derived *d, graft_error *error)
 {
-    double rows[GR_LAYERS_MAX + 1]; /* exact to 2^53 */
+    double rows[GR_LAYERS_MAX + 1]; /* integers up to 2^53 are exact */
 
     for (int32_t l = 0; l <= d->config->n_layers; l++) rows[l] = (double)d->reach[l];
     GR_TRY(gr_dataset_sum(d->data, rows, d->config->n_layers + 1, error));
@@ -117,7 +117,7 @@ static int32_t sum_reach(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Whether masks of rows save enough of a step to be worth a copy of the features: a tenth of the rows of all layers. */
+/* Whether masks of rows are worth a copy of the features: they save at least a tenth of the rows of all layers. */
 static int reach_is_short(const struct gr_derived *d)
 {
     double rows = 0;
@@ -136,15 +136,15 @@ static void sort_by_hop(const struct gr_derived *d, const int32_t *hop, const in
     for (int64_t i = 0; i < d->n; i++) to[at[hop[from[i]]]++] = from[i];
 }
 
-/* In layer l a step computes all rows. */
+/* Let a step compute all rows of the input of layer l. */
 static void reach_all(struct gr_derived *d, int32_t l)
 {
     d->reach[l] = d->n;
     d->reach_of_all[l] = d->data->given.n_vertices;
 }
 
-/* Masks that save little are not worth a copy of their part of the graph. reach decreases from layer to layer, so
- * dropped masks belong to the first layers, as do layers with all rows. */
+/* Drop masks that save too little to be worth a copy of their part of the graph. reach decreases from layer to layer,
+ * so these belong to the first layers, like layers that compute all rows. */
 static void drop_long_reach(struct gr_derived *d)
 {
     for (int32_t l = 0; l <= d->config->n_layers; l++) {
@@ -153,7 +153,7 @@ static void drop_long_reach(struct gr_derived *d)
     }
 }
 
-/* Over ranks a vertex has a place among the vertices of its owner, and another number. */
+/* Set whole.vertex, the global index of each vertex in the new order: over ranks that of owned vertex row[v]. */
 static int32_t name_vertices(struct gr_derived *d, graft_error *error)
 {
     int64_t *vertex;
@@ -166,7 +166,8 @@ static int32_t name_vertices(struct gr_derived *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The order of option order, with the vertices that training needs first; `order` is [n], and is overwritten. */
+/* Compute the order by option order, with the vertices that training needs first, and put targets into it. `order` is
+ * memory for n elements. */
 static int32_t choose_order(struct gr_derived *d, const graft_csr *graph, const int32_t *hop, int64_t *order,
                             graft_error *error)
 {

@@ -13,7 +13,7 @@ static int32_t check_real(const graft_dense *dense, const char *name, graft_erro
     return gr_kernel_dense_check(dense, name, error);
 }
 
-/* The same, and that shape and type agree with the other operands. */
+/* Check as check_real(), and also that shape and type agree with the other operands. */
 static int32_t check_form(const graft_dense *dense, const char *name, int64_t n_rows, int64_t n_cols, graft_dtype dtype,
                           graft_error *error)
 {
@@ -32,7 +32,7 @@ static int32_t check_apart(const graft_dense *out, const char *out_name, const g
     return gr_fail(error, GRAFT_ERR_ARG, "%s overlaps %s in memory", out_name, in_name);
 }
 
-/* Two operands may be the same array, but may not overlap otherwise. */
+/* Check that two operands are the same array, or do not overlap. */
 static int32_t check_in_place(const graft_dense *out, const char *out_name, const graft_dense *in, const char *in_name,
                               graft_error *error)
 {

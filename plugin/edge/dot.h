@@ -1,9 +1,9 @@
-/* The product of two vectors, whose bits do not depend on the size of registers. Included once for each REAL.
+/* The dot product of two vectors, bitwise identical for every size of registers. Included once for each type REAL.
  * SPDX-License-Identifier: Apache-2.0 */
 
 typedef REAL EDGE(eight) __attribute__((vector_size(8 * sizeof(REAL))));
 
-/* Eight sums, of the columns 0, 8, 16 .. and so on, then their sum. */
+/* Compute eight sums, the first of columns 0, 8, 16, ..., and then add them. */
 INLINE REAL EDGE(dot)(const REAL *x, const REAL *y, int64_t width)
 {
     EDGE(eight) sum = { 0 };

@@ -41,7 +41,7 @@ struct edge_sums_pass {
     struct gr_edge_sums         sums;
 };
 
-/* Entries begin .. end-1. Entries are independent, so a chunk may begin inside a row. */
+/* Compute entries begin .. end-1. Entries are independent, so a chunk may begin inside a row. */
 static void sddmm_chunk(void *arg, int64_t begin, int64_t end)
 {
     const struct edge_pass *pass = arg;
@@ -64,7 +64,7 @@ void gr_edge_sddmm(const graft_csr *a, const graft_dense *x, const graft_dense *
     gr_parallel_rows(team, entries * x->n_cols, entries, GR_EDGE_PIECE, sddmm_chunk, &pass);
 }
 
-/* The cost of an exponential, in operations. */
+/* The cost of computing an exponential, in operations. */
 enum { EXPONENTIAL = 16 };
 
 static void softmax_rows(void *arg, int64_t row, int64_t row_end)

@@ -12,7 +12,7 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Rows that are prefetched ahead, as in the loops of products (kernel/simd/rows.c). */
+/* How many rows are prefetched ahead, as in the loops of products (kernel/simd/rows.c). */
 enum { PREFETCH_ENTRIES = 32, SUM_REGISTERS = 8 };
 
 INLINE int64_t place_of(const struct gr_edge_sums *s, int64_t e)
@@ -26,7 +26,7 @@ INLINE int64_t entry_of(const struct gr_edge_sums *s, int64_t e)
     return s->entry != NULL ? s->entry[e] : e;
 }
 
-/* e^(x - highest) of x <= highest, without overflow of the difference. */
+/* Compute e^(x - highest) for x <= highest, without overflow of the difference. */
 INLINE float f32_exponential(float x, float highest)
 {
     return exp8((floats8){ 0 } + gr_below(x, highest))[0];

@@ -1,4 +1,4 @@
-/* Rows added by index. A large index is sorted first, stably, so that each row of the result is read and written once,
+/* Adds rows by index. A large index is sorted first, stably, so that each row of the result is read and written once,
  * while it is in registers. Source: SuperGCN 2.1 (index_add, sorted and clustered).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
@@ -9,8 +9,8 @@
 #include "edge/edge_loops.h"
 #include "edge/rows.h"
 
-/* The numbers of `index`, of either type. Each thread scans the whole index for its own rows, so that no two threads
- * write the same place, and the order of i is kept. */
+/* Count how often the rows begin .. end-1 occur in `index`. Each thread scans the whole index for its own rows, so that
+ * no two threads write the same element, and the order of i is kept. */
 static void count_places(const graft_index *index, int64_t begin, int64_t end, int64_t *count)
 {
     for (int64_t i = 0; i < index->count; i++) {
@@ -32,7 +32,7 @@ static void place_entries(const graft_index *index, int64_t begin, int64_t end, 
     }
 }
 
-/* The first row that begins at place `entry` or later. */
+/* Find the first row that begins at entry `entry` or later. */
 static int64_t row_from(const int64_t *begin, int64_t n, int64_t entry)
 {
     int64_t low = 0, high = n;
@@ -46,7 +46,7 @@ static int64_t row_from(const int64_t *begin, int64_t n, int64_t entry)
     return low;
 }
 
-/* row_ptr, shifted by one, first counts, then holds the next free place of each row. */
+/* Fill row_ptr and col_idx. row_ptr, shifted by one, first has the counts, then the next free place of each row. */
 static void sort_places(const graft_index *index, int threads, const struct gr_csr *sorted)
 {
     const int64_t n = sorted->view.n_rows;

@@ -1,5 +1,5 @@
 /* The loops of the edge operators over rows. Included once for each REAL. Sums over entries are in the order of the
- * entries, and sums over columns in the same order for every instruction set, so that all give the same bits.
+ * entries, and sums over columns in the same order for every instruction set, so all results are bitwise identical.
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "edge/dot.h"
@@ -76,7 +76,7 @@ static void EDGE(dots)(const struct gr_edge_operands *o, int64_t row, int64_t be
     }
 }
 
-/* One head, whatever the stride. */
+/* Compute the softmax of one head of a row, for any stride. */
 static void EDGE(softmax_head)(const struct gr_edge_operands *o, int64_t row, int64_t h)
 {
     const int64_t begin = o->csr->row_ptr[row], end = o->csr->row_ptr[row + 1];

@@ -17,8 +17,8 @@ static void destroy_edge_map(graft_context *context, void *edge_map)
     gr_free(context, map);
 }
 
-/* The transpose keeps the order of the entries of a column, so one pass over all entries finds their places. During the
- * pass row pointers hold the next free place of each row. */
+/* Find the original entry of each entry of the transpose. The transpose keeps the order of the entries of a column, so
+ * one pass finds their places; during it the row pointers have the next free place of each row. */
 static void number_transposed_entries(const graft_csr *csr, struct gr_edge_map *map)
 {
     int64_t      *next = map->csr.row_ptr;

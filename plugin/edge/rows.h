@@ -16,8 +16,8 @@ struct gr_edge_rows {
     void                      *arg;
 };
 
-/** The first row before which there are at least `units` entries plus rows. Rows count, so that empty rows are divided
- *  too. */
+/** Find the first row with at least `units` entries plus rows before it. Rows count too, so that empty rows are also
+ *  divided among chunks. */
 static inline int64_t gr_edge_row_at(const graft_csr *csr, int64_t units)
 {
     int64_t low = 0, high = csr->n_rows;

@@ -1,5 +1,5 @@
-/* softmax() and its gradient of floats, where a row of scores has 1, 2, 4 or 8 heads without gaps: the numbers of eight
- * lanes in turn belong to the heads in turn. Other shapes take the loops of loops.h.
+/* softmax() and its gradient for floats, where scores have 1, 2, 4 or 8 heads and no gaps between rows: so lane k of
+ * eight has head k modulo the number of heads. Other shapes use the loops of loops.h.
  * SPDX-License-Identifier: Apache-2.0 */
 
 static int has_head_lanes(const graft_dense *dense, int64_t heads)
@@ -35,10 +35,10 @@ INLINE floats8 sum_of_heads(doubles8 v, int64_t heads)
     return __builtin_convertvector(v, floats8);
 }
 
-/* Whether 1 has an effect on each number. */
+/* Whether the magnitude of each number is below 2^23, so that floats near it differ by less than 1. */
 INLINE int are_moderate(floats8 v)
 {
-    const words8 below = ((words8)v & 0x7FFFFFFFu) - 0x4B000000u; /* the bits of 2^23; the sign says which is larger */
+    const words8 below = ((words8)v & 0x7FFFFFFFu) - 0x4B000000u; /* minus the bits of 2^23: negative if smaller */
     uint32_t     all = UINT32_C(1) << 31;
 
 #if defined(__AVX__)
@@ -48,8 +48,8 @@ INLINE int are_moderate(floats8 v)
     return all != 0;
 }
 
-/* Returns 0, and writes nothing, if the largest score of a head is so large that others near it would be rounded: where
- * scores are 100 less than the largest, they count as that. */
+/* Compute the softmax of one row. Scores more than 100 below the largest count as 100 below it. Returns 0, and writes
+ * nothing, if the largest score of a head is so large that floats near it differ by 1 or more. */
 static int softmax_lanes(const float *s, float *p, int64_t count, int64_t heads)
 {
     floats8  high = (floats8){ 0 } - INFINITY, least, sums;

@@ -1,12 +1,12 @@
-/* Sums of rows, with some columns in registers. Included once for each REAL and VECTOR_BYTES.
+/* Computes sums of rows, some columns at a time in registers. Included once for each REAL and VECTOR_BYTES.
  * SPDX-License-Identifier: Apache-2.0 */
 
 typedef REAL NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
 
 enum { NAME(LANES) = VECTOR_BYTES / (int)sizeof(REAL) };
 
-/* Columns begin .. of a row in n registers. The last one begins at column begin + last, so it may overlap the one
- * before it. A register belongs to one head. n and weighted are compile-time constants in every call. */
+/* Compute the columns of a row from `begin` on in n registers. The last one begins at column begin + last, so it may
+ * overlap the one before it. All columns of a register are of one head. n and weighted are compile-time constants. */
 INLINE void NAME(tile)(const struct gr_edge_sums *s, int64_t row, int64_t begin, int64_t last, int64_t head_width,
                        const int n, const int weighted)
 {
@@ -44,7 +44,7 @@ INLINE void NAME(tile)(const struct gr_edge_sums *s, int64_t row, int64_t begin,
     for (int i = 0; i < n; i++) memcpy(out + (i < n - 1 ? i * NAME(LANES) : last), &sum[i], sizeof sum[i]);
 }
 
-/* Some columns, of which there are at least as many as a register has. */
+/* Compute `count` columns, which fill at least one register. */
 INLINE void NAME(tile_of)(const struct gr_edge_sums *s, int64_t row, int64_t begin, int64_t count, int64_t head_width,
                           const int weighted)
 {
@@ -62,8 +62,8 @@ INLINE void NAME(tile_of)(const struct gr_edge_sums *s, int64_t row, int64_t beg
     }
 }
 
-/* All columns of some rows. The last register of a tile may overlap the one before it: both are loaded before one is
- * stored, and have the same sums. Two tiles may not overlap. */
+/* Compute all columns of some rows. The last register of a tile may overlap the one before it: both are loaded before
+ * one is stored, and have the same sums. Two tiles may not overlap. */
 INLINE void NAME(rows)(const struct gr_edge_sums *s, int64_t row, int64_t row_end, int64_t head_width,
                        const int weighted)
 {

@@ -115,7 +115,7 @@ static int32_t report_column(const graft_csr *csr, const char *name, int64_t row
                    (long long)csr->n_cols - 1);
 }
 
-/* The same for a value. */
+/* Report the first value of a row that is not finite. */
 static int32_t report_value(const graft_csr *csr, const char *name, int64_t row, int64_t first_row, graft_error *error)
 {
     int64_t e = csr->row_ptr[row];
@@ -151,7 +151,7 @@ int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t fir
     return value < INT64_MAX ? report_value(csr, name, value, first_row, error) : GRAFT_OK;
 }
 
-/* Types, sizes and pointers; reads no array beyond row_ptr[0]. */
+/* Check types, sizes and pointers; read no array beyond row_ptr[0]. */
 static int32_t check_csr_shape(const graft_csr *csr, const char *name, graft_error *error)
 {
     if (csr->n_rows < 0 || csr->n_cols < 0) {
@@ -210,7 +210,7 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     }
     GR_TRY(gr_csr_init(context, transpose, csr, csr->n_cols, csr->n_rows, entries, error));
 
-    /* A counting sort by column. row_ptr, shifted by one, first counts, then holds the next free place of each row. */
+    /* A counting sort by column. row_ptr, shifted by one, first has counts, then the next free place of each row. */
     next = transpose->row_ptr;
     for (int64_t e = 0; e < entries; e++) next[gr_csr_column(csr, e) + 1]++;
     for (int64_t c = 0; c < csr->n_cols; c++) next[c + 1] += next[c];
@@ -225,7 +225,7 @@ int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, str
     return GRAFT_OK;
 }
 
-/* Whether a matrix has the entries of the transpose, where next[c] is the next entry of row c of the transpose. */
+/* Whether a matrix has the entries of `transpose`. next[c] begins as the first entry of row c of the transpose. */
 static int matches_transpose(const graft_csr *csr, const graft_csr *transpose, int64_t *next)
 {
     for (int64_t row = 0; row < csr->n_rows; row++) {
@@ -238,7 +238,7 @@ static int matches_transpose(const graft_csr *csr, const graft_csr *transpose, i
     return 1;
 }
 
-/* Copy the values of columns first to end - 1. `bytes` is a constant of the caller. */
+/* Copy the values of columns first .. end-1 to the transpose. For floats `bytes` is a compile-time constant. */
 static inline void turn_columns(const graft_csr *csr, int64_t *next, int64_t first, int64_t end, char *values,
                                 const uint64_t bytes)
 {
@@ -252,7 +252,7 @@ static inline void turn_columns(const graft_csr *csr, int64_t *next, int64_t fir
     }
 }
 
-/* Each thread goes through all columns, and copies the values of a range of them. */
+/* Copy all values to the transpose. Each thread scans all entries, and copies the values of a range of columns. */
 static void turn_entries(const graft_csr *csr, int threads, int64_t *next, char *values)
 {
     threads = gr_threads_worth(threads, gr_csr_entries(csr));
@@ -316,7 +316,8 @@ done:
     return rc;
 }
 
-/* Merge row `row` of two matrices with sorted rows into `out`, each column once; `a` wins. out NULL: only count.
+/* Merge row `row` of two matrices with sorted rows into `out`, each column once; values of `a` win. With out NULL, only
+ * count.
  * \return the end of the row */
 static int64_t merge_row(const graft_csr *a, const graft_csr *b, int64_t row, struct gr_csr *out, int64_t to)
 {

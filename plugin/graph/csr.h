@@ -19,7 +19,8 @@ int32_t gr_csr_init(const graft_context *context, struct gr_csr *csr, const graf
                     int64_t n_cols, int64_t entries, graft_error *error);
 void    gr_csr_fini(const graft_context *context, struct gr_csr *csr);
 
-/** The bytes that gr_csr_init() allocates for these numbers of rows and entries, and the bytes of this matrix. */
+/** copy_bytes(): the bytes that gr_csr_init() allocates for n_rows and `entries`. bytes(): those of an existing
+ * matrix. */
 int64_t gr_csr_copy_bytes(const graft_csr *like, int64_t n_rows, int64_t entries);
 int64_t gr_csr_bytes(const struct gr_csr *csr);
 
@@ -29,44 +30,46 @@ int32_t gr_csr_widen(const graft_context *context, graft_csr *csr, const char *n
                      graft_error *error);
 
 /** Check a matrix in O(rows + entries); `name` is how the message calls it. With `trust`, check only types, sizes and
- *  null pointers. \return OK; ERR_ARG; ERR_FORMAT (row_ptr falls, a column out of range, a value that is not finite) */
+ *  null pointers. \return OK; ERR_ARG; ERR_FORMAT (row_ptr decreases, a column out of range, a value not finite) */
 int32_t gr_csr_check(const graft_csr *csr, const char *name, int32_t trust, int threads, graft_error *error);
 
-/** Parts of gr_csr_check() for a slice of rows: first_row and first_entry are how messages number the first ones. Row
- *  pointers must not fall, but may begin with any number; columns must be in range and values finite. */
+/** Do parts of gr_csr_check() for a slice of rows; messages count rows from first_row and entries from first_entry. Row
+ *  pointers must not decrease, but may begin with any number; columns must be in range and values finite. */
 int32_t gr_csr_check_pointers(const graft_csr *csr, const char *name, int64_t first_row, graft_error *error);
 int32_t gr_csr_check_entries(const graft_csr *csr, const char *name, int64_t first_row, int64_t first_entry,
                              int threads, graft_error *error);
 
-/** Whether a matrix that Graft made is valid: row pointers that rise from 0, and columns in range. Values are not
- *  looked at. Returns 1 or 0. O(rows + entries), for tests and assertions. */
+/** Whether a matrix that Graft made is valid: row pointers begin at 0 and do not decrease, and columns are in range.
+ *  Values are not checked. Returns 1 or 0. O(rows + entries), for tests and assertions. */
 int gr_csr_is_valid(const graft_csr *csr);
 
-/** Transpose. Entries of a row are sorted by column. \return OK; ERR_ARG (rows exceed 32-bit columns); ERR_NOMEM */
+/** Compute the transpose, with the entries of each row sorted by column. \return OK; ERR_ARG (rows exceed 32-bit
+ *  columns); ERR_NOMEM */
 int32_t gr_csr_transpose(const graft_context *context, const graft_csr *csr, struct gr_csr *transpose,
                          graft_error *error);
 
-/** Copy the values of a matrix to `values`, the values of its transpose. Allocates 8 bytes a row of the transpose
- *  meanwhile. With `trust`, only sizes are compared.
+/** Copy the values of a matrix to `values`, the values of its transpose. Needs 8 bytes of temporary memory for each row
+ *  of the transpose. With `trust`, only sizes are compared.
  *  \return OK; ERR_ARG (not the transpose of the matrix; nothing is written); ERR_NOMEM. */
 int32_t gr_csr_transpose_values(const graft_context *context, const graft_csr *csr, const graft_csr *transpose,
                                 int32_t trust, void *values, graft_error *error);
 
-/** Whether the transpose has the same arrays, including the order of the columns. Allocates 8 bytes a row meanwhile. */
+/** Set *symmetric to whether the transpose has the same arrays, including the order of the columns. Needs 8 bytes of
+ *  temporary memory for each row. \return OK; ERR_NOMEM */
 int32_t gr_csr_is_symmetric(const graft_context *context, const graft_csr *csr, int *symmetric, graft_error *error);
 
-/** The union of the entries of two matrices of equal shape with sorted rows, each place once; the value of `a` wins.
- *  `entries` must be the result of gr_csr_union_entries(). */
+/** Compute the union of the entries of two matrices of equal shape with sorted rows, each place once; the value of `a`
+ *  wins. `entries` must be the result of gr_csr_union_entries(). */
 int64_t gr_csr_union_entries(const graft_csr *a, const graft_csr *b);
 int32_t gr_csr_union(const graft_context *context, const graft_csr *a, const graft_csr *b, int64_t entries,
                      struct gr_csr *both, graft_error *error);
 
 /** The number of rows of a square matrix without an entry (v, v). */
 int64_t gr_csr_missing_loops(const graft_csr *csr);
-/** The value of an added loop, where values are numbers of entries (GRAFT_I64). */
+/** The value of an added loop in a matrix whose values are indices of entries (GRAFT_I64). */
 #define GR_NO_ENTRY (-1)
-/** Other values of added loops: 1, or the mean of the float values of their row and of the same row of `rest`, 0
- *  without values. */
+/** The value of added loops in other matrices: 1; or, with is_mean, the mean of the float values in their row and in
+ *  the same row of `rest`, 0 if there are none. */
 struct gr_loop_value {
     int              is_mean;
     const graft_csr *rest; /* NULL: none */

@@ -1,5 +1,5 @@
 /* Builds a CSR matrix from entries in any order: a stable counting sort by row, then a sort of each row by column, then
- * equal places are merged. No array is as long as the matrix is wide.
+ * entries at equal places are merged. No array is as long as the matrix is wide.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph/csr_build.h"
 

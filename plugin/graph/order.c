@@ -13,7 +13,7 @@ struct order_work {
     int64_t          n;
     int64_t         *by_degree; /* vertices by ascending degree */
     int64_t         *label;
-    int64_t         *count; /* [n + 1] */
+    int64_t         *count; /* [n + 1] number of vertices with each label or key, then offsets */
     int64_t         *place;
 };
 
@@ -88,8 +88,8 @@ static void cuthill_mckee(struct order_work *w, int64_t *order)
     reverse(order, w->n);
 }
 
-/* The most frequent label among the neighbours; of equally frequent labels, the first to reach this count. Resets the
- * counts. */
+/* Find the most frequent label among the neighbours; of equally frequent labels, the first to reach this count. Resets
+ * the counts. */
 static int64_t common_label(struct order_work *w, int64_t v)
 {
     const graft_csr *csr = w->csr;
@@ -107,8 +107,7 @@ static int64_t common_label(struct order_work *w, int64_t v)
     return best;
 }
 
-/* Communities are numbered by falling size. Vertices are sorted by community, and within a community by falling
- * degree. */
+/* Sort the vertices by community, larger communities first, and within a community by descending degree. */
 static void by_community(struct order_work *w, int64_t *order)
 {
     enum { SWEEPS = 5 };
@@ -157,7 +156,7 @@ int32_t gr_csr_order_find(const char *name, enum gr_order *method, graft_error *
     return gr_fail(error, GRAFT_ERR_OPTION, "there is no order '%.60s'; expected degree, rcm or community", name);
 }
 
-/* place[order[i]] = i. ERR_ARG if `order` is no permutation. */
+/* Set place[order[i]] = i. ERR_ARG if `order` is no permutation. */
 static int32_t invert_order(const int64_t *order, int64_t n, int64_t *place, graft_error *error)
 {
     for (int64_t i = 0; i < n; i++) place[i] = -1;

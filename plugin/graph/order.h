@@ -16,8 +16,8 @@ enum gr_order { GR_ORDER_LIST(GR_CHOICE_CONSTANT) };
 
 extern const char *const gr_order_names[];
 
-/** Fill order[n]: order[i] is the vertex at place i. The matrix is square; the methods follow rows only, so it should
- *  be symmetric. `method` is
+/** Fill order[n]: order[i] is the vertex at position i. The matrix is square; the methods follow rows only, so it
+ *  should be symmetric. `method` is
  *
  *      degree     by descending degree, so that the rows read most are adjacent
  *      rcm        reverse Cuthill-McKee (1969): breadth first, which gives a banded matrix
@@ -27,12 +27,12 @@ extern const char *const gr_order_names[];
 int32_t gr_csr_order_compute(const graft_context *context, const graft_csr *csr, enum gr_order method, int64_t *order,
                              graft_error *error);
 
-/** The method with this name. \return OK; ERR_OPTION (no method, or "given"). */
+/** Find the method with this name. \return OK; ERR_OPTION (no method, or "given"). */
 int32_t gr_csr_order_find(const char *name, enum gr_order *method, graft_error *error);
 
 int64_t gr_csr_order_bytes(int64_t n);
 
-/** P A P^T: row i is row order[i] of A, with its entries in the same order and columns renumbered. \return OK; ERR_ARG
- *  (`order` is no permutation); ERR_NOMEM */
+/** Compute P A P^T: row i is row order[i] of A, with its entries in the same order and columns renumbered. \return OK;
+ *  ERR_ARG (`order` is no permutation); ERR_NOMEM */
 int32_t gr_csr_order_apply(const graft_context *context, const graft_csr *csr, const int64_t *order,
                            struct gr_csr *permuted, graft_error *error);

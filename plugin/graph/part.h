@@ -9,7 +9,7 @@
 struct gr_halo {
     int64_t  count;
     int64_t *start; /* [n_ranks + 1] the halo vertices of rank q are start[q] .. start[q + 1] - 1 */
-    int32_t *place; /* [count] the number of each vertex among the vertices of its owner */
+    int32_t *place; /* [count] the index of each vertex among the vertices of its owner */
 };
 
 /** The index in a halo of the vertex of rank `q` at `place`, which is in the halo. */
@@ -19,9 +19,9 @@ static inline int64_t gr_csr_halo_index(const struct gr_halo *halo, int32_t q, i
            gr_sorted_index_32(halo->place + halo->start[q], halo->start[q + 1] - halo->start[q], place);
 }
 
-/** The part of a graph on one rank, from which plans are created. Rows and columns of `local` are the owned vertices,
- *  or the first of them if the part was made from the first rows; see dgraph/part.h. The edges of a row are in the
- *  order of the host, or sorted by column if the part was made from another one. */
+/** The part of a graph on one rank, from which plans are created. Rows and columns of `local` are the owned vertices;
+ *  a part derived by gr_graph_part_first_rows() has only the first of them. The edges of a row are in the order of the
+ *  host; in a part derived from another one they may be sorted by column. */
 struct gr_part {
     graft_csr      local;  /* int32 columns */
     graft_csr      remote; /* [rows of local x halo.count] int32 columns */

@@ -19,7 +19,7 @@ struct area {
 
 struct gr_guard {
     graft_context        *context;
-    const graft_mxm_args *args; /* of the host */
+    const graft_mxm_args *args; /* the host's arguments */
     struct area           area[AREAS];
     graft_dense           c;
     graft_epilogue        epilogue;
@@ -104,7 +104,7 @@ done:
     return rc;
 }
 
-/* The first byte of a range that differs from PATTERN, or NULL. */
+/* Find the first byte of a range that differs from PATTERN; NULL if there is none. */
 static const char *find_written(const char *at, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i++)

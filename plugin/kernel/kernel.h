@@ -26,7 +26,8 @@ struct gr_attached {
     int64_t bytes;
 };
 
-/** Rows begin .. end-1 of a matrix as a matrix, and their first and last columns. */
+/** A block of rows begin .. end-1 of a matrix, as matrix `a`. `first` and `last` are the smallest and the largest
+ *  column of its entries. */
 struct gr_row_block {
     graft_matrix *a;
     int64_t       begin, end, first, last;
@@ -44,7 +45,7 @@ struct graft_matrix {
     struct gr_prepared *prepared;
     struct gr_attached  attached;
 
-    struct gr_row_block *blocks; /* of block_rows rows each, or NULL */
+    struct gr_row_block *blocks; /* [n_blocks] blocks of block_rows rows each; or NULL */
     int64_t              n_blocks, block_rows;
 };
 
@@ -52,12 +53,12 @@ struct graft_matrix {
 int32_t gr_matrix_create(graft_context *context, const graft_csr *csr, graft_matrix **matrix, graft_error *error);
 
 /** Check a matrix that the host passes to a call in `context`, as gr_handle_check() does, and with check=full its
- *  borrowed arrays. Without `values` the values may have changed. \return as gr_handle_check() and gr_loans_check() */
+ *  borrowed arrays. Without `values`, changed values are accepted. \return as gr_handle_check() and gr_loans_check() */
 int32_t gr_matrix_check(const graft_context *context, const graft_matrix *matrix, const char *name, int values,
                         graft_error *error);
 
-/** With check=full, compute the digests of the borrowed arrays; `csr` is the host's. Later, update the digest of
- *  changed values. */
+/** With check=full, lend() computes the digests of the borrowed arrays of `csr`, the host's, and lend_values() updates
+ *  the digest of changed values. */
 void gr_matrix_lend(graft_matrix *matrix, const graft_csr *csr);
 void gr_matrix_lend_values(graft_matrix *matrix);
 
@@ -67,13 +68,13 @@ void gr_matrix_adopt_rows(graft_matrix *matrix, int64_t *row_ptr);
 /** Pass the arrays of the CSR, allocated by gr_new(), to the matrix, which frees them. */
 void gr_matrix_adopt(graft_matrix *matrix);
 
-/** Replace the values by values that the caller keeps; or swap *values with the values that the matrix owns. Frees data
- *  prepared by kernels. */
+/** Replace the values by values that the caller keeps; or swap *values with the values that the matrix owns. Both free
+ *  the data prepared by kernels. */
 void gr_matrix_set_values(graft_matrix *matrix, const void *values);
 void gr_matrix_swap_values(graft_matrix *matrix, void **values);
 
 int64_t gr_matrix_bytes(const graft_matrix *matrix);
-/** The same without data prepared by kernels. */
+/** Bytes of the arrays that the matrix owns and of attached data, without blocks and data prepared by kernels. */
 int64_t gr_matrix_own_bytes(const graft_matrix *matrix);
 void    gr_matrix_destroy(graft_matrix *matrix);
 
@@ -87,8 +88,8 @@ int32_t gr_matrix_cut(graft_matrix *matrix, int64_t rows, graft_error *error);
 /** Bytes of the blocks, without data prepared by kernels. */
 int64_t gr_matrix_blocks_bytes(const graft_matrix *matrix);
 
-/** The data that kernel `module` prepared for the matrix; prepared in the first call. \return OK; ERR_NOMEM; errors of
- *  the kernel */
+/** Get the data that kernel `module` prepared for the matrix; the first call prepares them. \return OK; ERR_NOMEM;
+ *  errors of the kernel */
 int32_t gr_matrix_prepare(graft_matrix *matrix, int32_t module, void **data, graft_error *error);
 
 /** Check type, sizes and pointer; `name` is how the message calls the matrix. \return OK; ERR_ARG */
@@ -111,9 +112,10 @@ int32_t gr_mxm_run(graft_context *context, const graft_mxm_args *args, graft_err
  *  [starts-openmp] */
 int32_t gr_mxm_prepare(graft_context *context, const graft_mxm_args *args, int *concurrent, graft_error *error);
 
-/** With option check=full, the outputs of a product are between guard zones in memory of the library: `inside` has the
- *  arguments for the kernel, which are the host's with other values of the option; *guard may be NULL. check() returns
- *  ERR_MODULE if a kernel wrote elsewhere, and finish() copies the results to the host. end() accepts NULL. */
+/** Option check=full places the outputs of a product between guard zones in memory of the library. begin() sets
+ *  `inside` to the arguments for the kernel; for other values of the option they are the host's, and *guard is
+ *  unchanged. check() returns ERR_MODULE if a kernel wrote elsewhere, and finish() copies the results to the host.
+ *  end() accepts NULL. */
 struct gr_guard;
 int32_t gr_mxm_guard_begin(graft_context *context, const graft_mxm_args *args, graft_mxm_args *inside,
                            struct gr_guard **guard, graft_error *error);
@@ -121,9 +123,9 @@ int32_t gr_mxm_guard_check(const struct gr_guard *guard, const char *kernel, gra
 void    gr_mxm_guard_finish(const struct gr_guard *guard);
 void    gr_mxm_guard_end(struct gr_guard *guard);
 
-/** Option mxm.verify. begin() samples rows and saves the inputs of the comparison; *verify is NULL if the option is 0
- *  and check is not full. compare() repeats these rows after the product and returns ERR_MODULE if one differs. end()
- *  accepts NULL. */
+/** Option mxm.verify compares products with the reference kernel. begin() samples rows and saves what their comparison
+ *  needs; *verify is NULL if the option is 0 and check is not full. compare() repeats these rows after the product and
+ *  returns ERR_MODULE if one differs. end() accepts NULL. */
 struct gr_verify;
 /** Whether products are compared. Then rows_done must not change the rows. */
 int     gr_mxm_verifies(const graft_context *context);

@@ -162,7 +162,7 @@ done:
     return rc;
 }
 
-/* The first and the last column in entries begin .. end-1 of an array of indices. */
+/* Find the first and the last column of the entries in rows begin .. end-1. */
 static void find_column_range(const graft_csr *csr, int64_t begin, int64_t end, int64_t *first, int64_t *last)
 {
     *first = csr->n_cols;
@@ -176,7 +176,8 @@ static void find_column_range(const graft_csr *csr, int64_t begin, int64_t end, 
     }
 }
 
-/* Rows begin .. end-1: columns and values are shared with the whole matrix; row pointers begin at 0. */
+/* Make a block of rows begin .. end-1. It shares columns and values with the whole matrix; its row pointers begin at
+ * 0. */
 static int32_t make_block(graft_matrix *whole, struct gr_row_block *block, int64_t begin, int64_t end,
                           graft_error *error)
 {

@@ -1,7 +1,7 @@
-/* One row of a masked product, by definition. Included once for each REAL, which gives the type and the names.
+/* Computes one row of a masked product as the interface defines it. Included once for each type REAL of elements.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* Columns are done in strips, so that the sums fit on the stack and run() allocates nothing. */
+/* Columns are processed in strips, so that the sums fit on the stack and run() allocates nothing. */
 struct NAME(strip) {
     REAL    z[STRIP];
     int64_t winner[STRIP];
@@ -21,7 +21,7 @@ static void NAME(sum_row)(const graft_csr *a, const graft_mxm_args *args, int64_
     }
 }
 
-/* The maximum; the minimum is the maximum of the negated values. Of equal values the first wins, and a NaN wins over
+/* Compute the maxima, or the minima as maxima of negated values. Of equal values the first wins, and a NaN wins over
  * any number. */
 static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, int64_t row, int64_t j0, int64_t n,
                               struct NAME(strip) * strip)
@@ -44,7 +44,7 @@ static void NAME(extreme_row)(const graft_csr *a, const graft_mxm_args *args, in
     }
 }
 
-/* z after bias, residual, ReLU and dropout. *through is 1 unless ReLU or dropout made the element 0. */
+/* Apply bias, residual, ReLU and dropout to z. *through is 1 unless ReLU or dropout made the element 0. */
 static REAL NAME(epilogue)(const graft_mxm_args *args, int64_t row, int64_t j, REAL z, int *through)
 {
     const graft_epilogue *e = args->epilogue;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Why kernels were passed over: for explain(), and for the error if no kernel is left. */
+/* The reasons why kernels were not chosen: for explain(), and for the error if no kernel is left. */
 struct reasons {
     char           text[320];
     struct gr_text end;
@@ -137,7 +137,7 @@ static int32_t run_kernel(const struct gr_module *module, void *prepared, const 
     }
     rc = module->table->kernel->run(module->state, prepared, &whole->a->csr, asked, error);
     rc = gr_module_status(module, "run", rc, error);
-    if (rc == GRAFT_ERR_UNSUPPORTED && (count.rows > 0 || count.wrong)) /* rows_done may have changed them */
+    if (rc == GRAFT_ERR_UNSUPPORTED && (count.rows > 0 || count.wrong)) /* rows_done may have changed the rows */
         return gr_fail(error, GRAFT_ERR_MODULE,
                        "kernel %s refuses a product of which it has reported rows by rows_done", module->name);
     return rc == GRAFT_OK && whole->rows_done != NULL ? check_row_count(module->name, &count, error) : rc;

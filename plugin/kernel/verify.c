@@ -1,7 +1,7 @@
 /* Option mxm.verify: the reference kernel repeats sampled rows of every product, and the results are compared.
  *
  * A sampled row is a separate product, whose A has one row. The elements of C that the product reads and overwrites are
- * saved before.
+ * saved before it runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/bfloat.h"
@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FULL_SAMPLES = 8 }; /* rows with check=full */
+enum { FULL_SAMPLES = 8 }; /* sampled rows with check=full */
 
 /* One sampled row as a product. */
 struct single {
@@ -36,7 +36,7 @@ struct gr_verify {
     int64_t               n_samples;
     int64_t              *rows;
     char                 *c; /* [n_samples x width] rows of C: the values before the product, then the expected ones */
-    char                 *winner;   /* [n_samples x width], as c */
+    char                 *winner;   /* [n_samples x width] winners, saved and expected as in c */
     char                 *residual; /* [n_samples x width] rows of the residual, which may be C itself; or NULL */
 };
 

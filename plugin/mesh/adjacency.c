@@ -11,7 +11,7 @@ enum { OPERATIONS_OF_NODE = 64 };
 
 /* -- types of cells, with nodes in the order of VTK --------------------------------------------------------------- */
 
-/* The number of nodes, and for each node the nodes to which it has an edge. */
+/* A type of cells: the number of nodes, and for each node the nodes to which it has an edge. */
 enum { CELL_NODES = 8, CELL_VALENCE = 4 };
 struct cell_shape {
     int32_t n_nodes;
@@ -44,7 +44,7 @@ static const struct cell_shape pyramid = { 5,
                                            { 3, 3, 3, 3, 4 },
                                            { { 1, 3, 4 }, { 0, 2, 4 }, { 1, 3, 4 }, { 0, 2, 4 }, { 0, 1, 2, 3 } } };
 
-/* NULL: an unknown type. */
+/* Find the shape of cells of a type. Returns NULL if the type is unknown. */
 static const struct cell_shape *shape_of(int32_t type)
 {
     switch (type) {
@@ -179,7 +179,7 @@ int32_t gr_mesh_local_find_edges(struct gr_local_mesh *local, graft_error *error
     GR_TRY(GR_NEW(local->context, local->source, next[local->n], error));
     if (has_cells) put_cells(local, next, local->source);
     else put_given_edges(local, next, local->source);
-    memmove(next + 1, next, (size_t)local->n * sizeof *next); /* the end of one row is the beginning of the next */
+    memmove(next + 1, next, (size_t)local->n * sizeof *next); /* next[i] was the end of row i, the begin of i + 1 */
     next[0] = 0;
     return gr_mesh_adjacency_tidy(local->context, local->team, local->n, local->rises ? NULL : local->id,
                                   local->row_ptr, &local->source, error);
@@ -225,7 +225,7 @@ static void sort_long_row(const struct tidy *t, int32_t *row, int64_t count)
     }
 }
 
-/* Keep each of the sorted sources once. */
+/* Drop repeats of sorted sources. Returns the number that is left. */
 static int32_t drop_repeats(int32_t *row, int64_t count)
 {
     int32_t left = 0;

@@ -51,7 +51,7 @@ struct gr_local_mesh {
     int32_t           *node_of; /* [n_rows] node of each row */
     int32_t           *row_of;  /* [n] first row of each node */
     int64_t           *id;      /* [n] id of each node */
-    int                rises;   /* ids ascend with the indices of nodes */
+    int                rises;   /* whether ids ascend with the indices of nodes */
     struct gr_id_table table;
 
     int64_t *row_ptr; /* [n + 1] offsets of the edges to each node, which are sorted by the id of their source */
@@ -64,7 +64,7 @@ struct gr_meeting {
     int64_t       *start;   /* [n_ranks + 1] offsets of the pairs with each rank */
     int32_t       *node;    /* [start[n_ranks]] local index of the node */
     int32_t       *place;   /* [start[n_ranks]] local index of the node on the other rank */
-    uint8_t       *is_peer; /* [n_ranks] whether there is a pair with this rank */
+    uint8_t       *is_peer; /* [n_ranks] whether there is a pair with each rank */
     struct gr_pool pool;    /* owner of these arrays */
 };
 
@@ -88,7 +88,7 @@ int32_t gr_mesh_take_ghosts(graft_mesh *mesh, struct gr_local_mesh *local, const
 int32_t gr_mesh_take_shared(graft_mesh *mesh, struct gr_local_mesh *local, const struct gr_meeting *meeting,
                             struct gr_mesh_once *once, graft_error *error);
 
-/** Element i of an array of indices, or of ids. */
+/** Read element i of an array of indices, or of ids. */
 static inline int64_t gr_index_at(const void *array, graft_dtype type, int64_t i)
 {
     return type == GRAFT_I32 ? ((const int32_t *)array)[i] : ((const int64_t *)array)[i];

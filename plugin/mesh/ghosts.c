@@ -82,7 +82,7 @@ static int32_t number_own(struct ghosts *g, graft_error *error)
     GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->row_of, own, error));
     GR_TRY(GR_POOL_NEW(local->context, &mesh->pool, mesh->id, own, error));
     own = 0;
-    for (int64_t v = 0; v < local->n; v++) { /* a rank has one row for each node, so this is its row */
+    for (int64_t v = 0; v < local->n; v++) { /* with ghosts there is one row for each node: v is also a row */
         mesh->node_of[v] = g->owner[v] == rank ? (int32_t)own : -1;
         if (g->owner[v] != rank) continue;
         mesh->row_of[own] = local->row_of[v];

@@ -16,7 +16,7 @@
 struct rank_record {
     int32_t kind, dim;
     int32_t has_rows, has_owners;             /* has_owners is not compared on a rank without rows */
-    int32_t has_cells, has_edges, has_arrays; /* has_arrays: the host gave cells or edges, maybe empty */
+    int32_t has_cells, has_edges, has_arrays; /* has_arrays: arrays of cells or edges are given, perhaps empty */
     double  period[3];
     double  low[3], high[3]; /* corners of its box */
 };
@@ -244,7 +244,7 @@ static int32_t compare_rows(const struct meet *m, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Find the received nodes that this rank has, and pair them. */
+/* Find the received nodes that this rank also has, compare them, and list the pairs in `meeting`. */
 static int32_t match_nodes(struct meet *m, struct gr_meeting *meeting, graft_error *error)
 {
     const struct gr_local_mesh *local = m->local;

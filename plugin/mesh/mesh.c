@@ -67,7 +67,7 @@ static int32_t complete(graft_mesh *mesh, const struct gr_local_mesh *local, gra
     GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.target, mesh->n_edges, error));
     GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.out_ptr, mesh->n_sources + 1, error));
     GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->edges.out_edge, mesh->n_edges, error));
-    if (mesh->space.position == NULL) /* else the halo already has its coordinates */
+    if (mesh->space.position == NULL) /* with ghosts it exists, and has those of the halo */
         GR_TRY(GR_POOL_NEW(mesh->context, &mesh->pool, mesh->space.position, mesh->n_sources * mesh->space.dim, error));
     find_targets(mesh);
     sort_by_source(mesh);

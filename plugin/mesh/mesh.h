@@ -35,7 +35,7 @@ struct gr_mesh_edges {
     int32_t *target;   /* [n_edges] target of each edge, ascending */
     int32_t *out_ptr;  /* [n_sources + 1] offsets in out_edge of the edges from each source */
     int32_t *out_edge; /* [n_edges] indices of edges, ascending for each source */
-    int32_t *ranks;    /* [n_edges] number of ranks that have each edge; NULL: one */
+    int32_t *ranks;    /* [n_edges] number of ranks that have each edge; NULL: 1 */
 };
 
 struct gr_mesh_space {
@@ -54,7 +54,7 @@ struct graft_mesh {
     struct gr_handle     handle;
     graft_context       *context;
     struct gr_comm      *comm; /* not NULL, also with one rank */
-    struct gr_pool       pool; /* all arrays but edges.source */
+    struct gr_pool       pool; /* owner of all arrays except edges.source */
     struct gr_mesh_users users;
     graft_mesh_kind      kind;
     int32_t              index_base; /* index of the host's first row, 0 or 1, for texts of errors */
@@ -66,7 +66,7 @@ struct graft_mesh {
     int64_t *id;          /* [n_nodes] id of each node */
     double  *node_weight; /* [n_nodes] 1 / number of ranks that have the node; NULL: all 1 */
 
-    int64_t               n_sources; /* ghosts: n_nodes + halo.count; shared: n_nodes */
+    int64_t               n_sources; /* number of sources: with ghosts n_nodes + halo.count, else n_nodes */
     int64_t               n_edges;
     struct gr_mesh_edges  edges;
     struct gr_mesh_space  space;

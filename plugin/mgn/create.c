@@ -1,4 +1,4 @@
-/* The memory of a network on a mesh: arrays, edges in tasks, measured times.
+/* Creation of a network on a mesh, and its memory: arrays, edges in tasks, measured times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/options.h"

@@ -1,4 +1,4 @@
-/* The forward pass.
+/* The forward pass: encoders, layers, decoder, and the exchanges between layers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"

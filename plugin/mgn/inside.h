@@ -18,7 +18,7 @@
 
 enum { GR_MGN_PARTIALS = 32 }; /* largest number of partial sums over blocks */
 
-/** Edges in tasks: task i has the edges to nodes target[i] to target[i + 1] - 1. */
+/** The division of edges into tasks: task i has the edges to nodes target[i] to target[i + 1] - 1. */
 struct gr_mgn_tasks {
     int64_t  count;
     int64_t *target;  /* [count + 1] boundaries of tasks */
@@ -40,8 +40,8 @@ struct gr_mgn_arrays {
 /** Arrays of each layer that are stored for the backward pass. */
 struct gr_mgn_kept {
     char *h, *e, *m; /* states of layer l > 0 are at index l - 1; those of layer 0 are in gr_mgn_arrays */
-    char *products;  /* [layers x linear x n_edges] products of MLP_e, if they are stored */
-    char *output;    /* [n_nodes x n_out] */
+    char *products;  /* [layers x linear x n_edges] products of MLP_e; NULL: they are computed again */
+    char *output;    /* [n_nodes x n_out] output of the pass */
 };
 
 /** Gradients with respect to the arrays of these names. */
@@ -92,7 +92,7 @@ struct gr_mgn {
     struct gr_mgn_partials     partials;
     struct gr_mgn_pass_state   pass;
     struct gr_mgn_messages     messages;
-    struct gr_mgn_times       *times; /* [2 directions x (layers + 2)]; NULL: nothing is measured */
+    struct gr_mgn_times       *times; /* [2 directions x (layers + 2)] times of the pass; NULL: nothing is measured */
 };
 
 static inline int64_t gr_mgn_width(const struct gr_mgn *g)

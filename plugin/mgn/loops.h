@@ -7,7 +7,7 @@
 #include "mgn/mgn.h"
 #include "nn/mlp_loops.h"
 
-/** The values summed at the targets of edges, see graft_network.h. */
+/** How values are summed at the targets of edges, see graft_network.h. */
 struct gr_mgn_sums {
     enum gr_mgn_sum sum;
     const int32_t  *target; /* [n] target of each edge, ascending */

@@ -62,7 +62,7 @@ struct gr_mgn_times {
 
 /** The tables of options that this room reads, one bit for each. */
 uint32_t gr_mgn_option_bits(const graft_context *context);
-/** Whether rows of ghosts that halo.codec cannot encode are refused. */
+/** Whether the options require that rows of ghosts which halo.codec cannot encode are refused. */
 int      gr_mgn_refuses_nonfinite(const graft_context *context);
 
 /** The arithmetic of one network on one mesh. */

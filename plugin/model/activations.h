@@ -13,12 +13,12 @@ enum gr_step { GR_STEP_BEGIN, GR_STEP_Z, GR_STEPS };
 /** How long a layer needs the contents of an array. */
 enum gr_life {
     GR_LIFE_KEPT,       /* from the forward pass of a layer to its backward pass */
-    GR_LIFE_RECOMPUTED, /* the same, but with option recompute all layers share one array, whose contents are computed
-                         * again from the input of the layer */
+    GR_LIFE_RECOMPUTED, /* from the forward pass to the backward pass; but with option recompute all layers share one
+                         * array, whose contents are computed again from the input of the layer */
     GR_LIFE_SHARED      /* all layers share one array; the kind decides what it contains between their passes */
 };
 
-/** An array of a layer. */
+/** Properties of an array of a layer. */
 struct gr_array_shape {
     const char  *name; /* name in errors of allocation */
     uint64_t     element_bytes;
@@ -26,7 +26,7 @@ struct gr_array_shape {
     enum gr_life life;
 };
 
-/** The arrays of every kind. */
+/** The arrays that layers of all kinds have. */
 enum gr_array {
     GR_ARRAY_GATHERED,
     GR_ARRAY_Z,
@@ -49,17 +49,17 @@ struct gr_activations {
     int64_t                count[GR_ARRAYS];         /* elements of each array; 0: there is none */
     int64_t                own_count[GR_OWN_ARRAYS]; /* elements of each array in `own` */
     int                    shared[GR_STEPS]; /* other layers use the arrays of this step too: option recompute */
-    int                    aggregate_first;  /* (A H) W rather than A (H W): the same result at another cost */
-    int                    awaits_halo;      /* rows of the halo are in transit, or have not been used yet */
+    int                    aggregate_first;  /* the layer computes (A H) W instead of A (H W) */
+    int                    awaits_halo;      /* rows of the halo have not been received and used yet */
     const float           *gathered_of;      /* the constant input of `gathered`, or NULL */
-    float                 *gathered;         /* [n_dst x in] input after aggregation, if the layer aggregates first */
-    float                 *z;                /* [n_dst x out] before norm */
+    float                 *gathered;         /* [n_dst x in] aggregated input, if aggregate_first */
+    float                 *z;                /* [n_dst x out] result of the layer before norm */
     float                 *mean, *rstd;      /* [n_dst] mean and 1 / deviation of rows; BatchNorm: [out] of columns */
     uint8_t               *bits;             /* [n_dst x (out+7)/8] 1: activation and dropout keep the element */
-    float                 *h;      /* [n_dst x out] after norm, activation and dropout; z itself without norm */
-    float                 *output; /* [n_dst x out] input of the next layer: h, or with a residual ELU another array */
-    float                 *joined; /* [n_src x in] input made of several outputs, for option jumping: run/layers.c */
-    void                  *own[GR_OWN_ARRAYS]; /* arrays in the table of the kind, by index; NULL: not used */
+    float                 *h; /* [n_dst x out] z after norm, activation and dropout; without norm it overwrites z */
+    float *output; /* [n_dst x out] input of the next layer: h; an array of its own for option residual with ELU */
+    float *joined; /* [n_src x in] input made of several outputs, for option jumping: run/layers.c */
+    void  *own[GR_OWN_ARRAYS]; /* arrays in the table of the kind, by index; NULL: not used */
 };
 
 /** The number of columns of the rows that a layer sums over neighbours. */
@@ -73,7 +73,7 @@ struct gr_capacity {
     int64_t rows;          /* number of destinations of a layer */
     int64_t seen;          /* number of columns of the edges: sources and halo */
     int     predicts;      /* there is no backward pass */
-    int     reads_history; /* blocks of batches have rows of earlier batches after their own */
+    int     reads_history; /* blocks of batches also have rows of earlier batches, after their own rows */
     int64_t edges;         /* number of edges, for attention */
     int64_t winner_words;  /* words of 32 bits in a column index, for winners; 0: the strategy stores the winners */
     int64_t gradient_rows; /* number of rows of a step that have gradients */

@@ -22,7 +22,7 @@ struct gr_live_config {
 /** How the matrix A of edges is scaled: not; to D^-1 A, a mean; to D^-1/2 A D^-1/2 (Kipf and Welling 2017, eq. 2). */
 enum gr_normalization { GR_NORMALIZE_NONE, GR_NORMALIZE_MEAN, GR_NORMALIZE_SYMMETRIC };
 
-/** Settings of attention. All except `heads` are 0 for kinds of models without attention. */
+/** Settings of attention. For kinds of models without attention, all except `heads` are 0. */
 struct gr_attention_config {
     int64_t heads;
     int64_t edge_features; /* number of features of each edge in the scores; 0: none */
@@ -33,12 +33,12 @@ struct gr_attention_config {
 
 /** The operations after hidden layers. */
 struct gr_hidden_config {
-    enum gr_norm    norm;        /* none if there is no hidden layer */
+    enum gr_norm    norm;        /* option norm; none if there is no hidden layer */
     int             is_elu;      /* ELU instead of ReLU */
     int             drops_first; /* dropout comes before norm and activation */
     double          dropout;
     int             adds_input; /* option residual */
-    enum gr_jumping jumping;    /* none if there are less than two hidden layers */
+    enum gr_jumping jumping;    /* option jumping; none if there are fewer than two hidden layers */
 };
 
 struct gr_loss_config {
@@ -58,7 +58,7 @@ struct gr_data_config {
 
 struct gr_config {
     const struct gr_model_kind *kind;
-    enum gr_normalization       normalization; /* that of the kind, unless option aggregator sets another */
+    enum gr_normalization       normalization; /* normalisation of the kind, unless option aggregator sets another */
     graft_semiring              extremum;      /* the semiring of products for aggregator=max|min; 0: the model sums */
     int32_t                     n_layers;
     int32_t                     n_weighted;   /* number of layers with weights; the later layers only propagate */
@@ -68,7 +68,7 @@ struct gr_config {
     struct gr_attention_config attention;
     struct gr_hidden_config    hidden;
     struct gr_loss_config      loss;
-    struct gr_live_config      live; /* read again before every epoch */
+    struct gr_live_config      live; /* settings that are read again before every epoch */
     struct gr_data_config      data;
     struct gr_form             optimizer;
     int                        recompute;

@@ -81,7 +81,7 @@ struct pass {
     const struct gr_block     *block;
     const struct gr_gat_loops *loops;
     struct gr_gat              gat;
-    int64_t                    edges, wide; /* wide: columns of all heads */
+    int64_t                    edges, wide; /* wide: number of columns of all heads together */
     int                        drops;       /* there is dropout on alpha */
     graft_dense                z, alpha, alpha_gradient;
     graft_dense                factors; /* weights of the neighbours' rows: alpha, in a step after dropout */

@@ -13,8 +13,8 @@ enum { GR_SOURCE, GR_TARGET, GR_ENDS };
  *  of edges; and alpha, the softmax over the edges of a vertex. */
 struct gr_attention {
     float *projected;               /* [n_seen x wide] Z */
-    float *score[GR_ENDS];          /* [n_seen x heads] */
-    float *alpha;                   /* [edges x heads] */
+    float *score[GR_ENDS];          /* [n_seen x heads] scores as the source, and as the target */
+    float *alpha;                   /* [edges x heads] scores of edges, then their softmax */
     float *dropped;                 /* [edges x heads] alpha after its dropout in a step; NULL: no dropout */
     float *score_gradient[GR_ENDS]; /* [n_seen x heads] */
     float *alpha_gradient;          /* [edges x heads] */
@@ -26,7 +26,7 @@ struct gr_gat {
     const graft_csr    *csr;
     const float        *vector[GR_ENDS];    /* [heads x columns] attention vectors of sources and of targets */
     int64_t             heads, columns;     /* number of heads, and of columns of each head */
-    const float        *edge, *edge_factor; /* [entries x edge_features], [edge_features x heads] */
+    const float        *edge, *edge_factor; /* [entries x edge_features] features, [edge_features x heads] weights */
     int64_t             edge_features;
     const int64_t      *vertex;    /* as in gr_block, for the dropout of alpha */
     uint64_t            key;       /* random key of the dropout of alpha */
@@ -56,9 +56,9 @@ struct gr_gat_loops {
     gr_gat_loop *average;
     /** to[v] = the gradients with respect to the heads: from[v], the gradient with respect to the mean, / heads. */
     gr_gat_loop *average_gradients;
-    /** sum[GR_ENDS x heads * columns] = sums over some vertices of (gradient with respect to the score) times Z. */
+    /** sum[GR_ENDS x heads * columns] = the sums over vertices of Z times the gradient with respect to the score. */
     gr_gat_sum  *vector_gradients;
-    /** sum[edge_features x heads] = sums over the entries of some rows of edge times alpha_gradient. */
+    /** sum[edge_features x heads] = the sums over the entries of some rows of `edge` times alpha_gradient. */
     gr_gat_sum  *edge_gradients;
 };
 

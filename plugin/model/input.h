@@ -7,7 +7,7 @@
 /** The first rows of sparse features. */
 struct gr_sparse_part {
     int64_t        rows;
-    graft_matrix  *x;         /* [rows x in] */
+    graft_matrix  *x;         /* [rows x in] the features */
     graft_matrix  *transpose; /* for the gradient of the weights; NULL in evaluation */
     float         *transpose_values;
     const int64_t *entry; /* [entries] for each entry of the transpose, its index in x */
@@ -16,7 +16,7 @@ struct gr_sparse_part {
 /** Sparse features. A step of training multiplies the first n_src rows, from which the first layer gathers, and, for
  *  kinds with `own_rows`, the first n_dst rows too. */
 struct gr_sparse {
-    struct gr_sparse_part whole;   /* rows for evaluation; x NULL: features are dense, or those of a block in `step` */
+    struct gr_sparse_part whole;   /* all rows, for evaluation; x NULL: features are dense, or only `step` is used */
     struct gr_sparse_part step[2]; /* rows n_src and n_dst for a step; x of the second NULL: both are the first */
     float                *dropped; /* values after dropout in a step, or NULL */
 };
@@ -24,7 +24,7 @@ struct gr_sparse {
 /** The input of the first layer. */
 struct gr_input {
     const void            *x;    /* dense features; NULL: they are sparse */
-    graft_dtype            type; /* GRAFT_F32; other types if batches and blocks of rows convert them to floats */
+    graft_dtype            type; /* GRAFT_F32; or another type, which batches and blocks of rows convert to floats */
     int64_t                stride;
     float                 *dropped; /* [n_src x width] memory for features after dropout, or NULL */
     struct gr_sparse       sparse;
@@ -42,7 +42,7 @@ struct gr_operand {
     const void                  *data; /* floats, unless x_type of gr_sparse_product has another type */
     int64_t                      stride;
     int64_t                      rows;
-    const struct gr_sparse_part *sparse; /* whole or step of gr_sparse; NULL: dense */
+    const struct gr_sparse_part *sparse; /* `whole`, or the array `step`, of gr_sparse; NULL: dense */
     enum gr_label_input          labels;
 };
 

@@ -5,7 +5,7 @@
 #include "model/run.h"
 #include "nn/rows.h"
 
-/** A kind of model: one file, and one word of GR_KIND_MAP (model/options.h). */
+/** A kind of model. Each kind is one file, and one word of GR_KIND_MAP (model/options.h). */
 struct gr_model_kind {
     const char                      *name;   /* value of option "model" */
     const struct gr_parameter_shape *shapes; /* weights of a layer, in the order of the state; the last has no name */
@@ -42,7 +42,7 @@ GR_KIND_MAP(GR_KIND_ROW)
 /** The parameters of mlp, and of other kinds whose layers with weights are those of mlp. */
 extern const struct gr_parameter_shape gr_own_shapes[];
 
-/** The kind that option "model" selects. */
+/** The struct of a kind of model, by the value of option "model". */
 const struct gr_model_kind *gr_model_kind(enum gr_kind kind);
 
 /** Whether layer l reads the output of layer k. */

@@ -25,6 +25,6 @@ void    gr_model_labels_fill(struct gr_run *run, int64_t rows, float *x);
 /** out[x.rows x w->cols] = L E w + beta out, with the labels L of x, their embedding E, and beta 0 or 1. */
 int32_t gr_model_labels_product(struct gr_run *run, struct gr_operand x, const struct gr_parameter *w, float beta,
                                 float *out, graft_error *error);
-/** From g, the gradient of the product, add to the gradients of w and of the embedding. */
+/** Add to the gradients of w and of the embedding what follows from g, the gradient of gr_model_labels_product(). */
 int32_t gr_model_labels_gradient(struct gr_run *run, struct gr_operand x, const float *g, struct gr_parameter *w,
                                  graft_error *error);

@@ -17,7 +17,7 @@ struct gr_layer {
     int                  adds_input;   /* the layer's input is added to its output: option residual */
     struct gr_parameter *self, *neigh; /* weights of the vertex itself and of its neighbours */
     struct gr_parameter *bias, *inner_bias, *outer, *gain, *shift, *source, *target;
-    struct gr_parameter *edge_weight, *edge_attention; /* with config.attention.edge_features */
+    struct gr_parameter *edge_weight, *edge_attention; /* weights of edge features in attention */
     struct gr_parameter *running_mean, *running_variance;
 };
 
@@ -25,7 +25,7 @@ struct gr_model {
     struct gr_config     config;
     struct gr_layer      layers[GR_LAYERS_MAX];
     struct gr_parameters parameters;
-    struct gr_parameter *label_embedding; /* [classes x features] of option label_rate, or NULL */
+    struct gr_parameter *label_embedding; /* [classes x features] embedding for option label_rate; or NULL */
 };
 
 /** A weight matrix or vector of a layer. Letters name the numbers of rows and columns: 'i'n, 'o'ut, '1', 'w'ide,

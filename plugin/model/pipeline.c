@@ -29,8 +29,7 @@ static void sparse_block_done(void *arg, int32_t thread, int64_t begin, int64_t 
 static int32_t run_gemm_task(struct gr_run *run, const struct gr_work *work, const struct gr_work_task *t, int threads,
                              graft_error *error)
 {
-    const int knows =
-        run->dense->table->dense->gemm_size >= sizeof work->gemm; /* whether the module has the newer fields */
+    const int                knows = run->dense->table->dense->gemm_size >= sizeof work->gemm; /* the newer fields */
     const struct gr_workers *w = run->workers;
     struct gr_module         module = *run->dense;
     struct shifted           done = { &work->epilogue, t->begin };
@@ -214,7 +213,7 @@ static void work_as(struct gr_run *run, enum gr_worker own, int is_host, double 
         now = gr_seconds();
         busy[t->worker] += now - since;
     }
-#pragma omp barrier /* A thread without a task is idle until all threads have ended theirs. */
+#pragma omp barrier /* A thread without a task is idle until all threads have ended their tasks. */
     now = gr_seconds();
     idle = now - begin - busy[GR_WORKER_DENSE] - busy[GR_WORKER_SPARSE];
     lock(w);

@@ -38,8 +38,7 @@ void gr_model_epilogue_end(struct gr_run *run, struct gr_epilogue *epilogue)
 
 static int32_t gemm(struct gr_run *run, const graft_gemm *shape, struct gr_epilogue *epilogue, graft_error *error)
 {
-    const int knows =
-        run->dense->table->dense->gemm_size >= sizeof *shape; /* whether the module has the newer fields */
+    const int    knows = run->dense->table->dense->gemm_size >= sizeof *shape; /* the newer fields */
     const double begin = gr_profile_begin(&run->profile);
     graft_gemm   g = *shape;
     int32_t      rc;

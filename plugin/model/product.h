@@ -37,7 +37,7 @@ struct gr_sparse_product {
     graft_dtype         x_type; /* 0: GRAFT_F32 */
     int64_t             width;
     int                 add;
-    int                 in_blocks; /* a sum over neighbours that sparse workers may compute in blocks of rows */
+    int                 in_blocks; /* it is a sum over neighbours, which sparse workers may compute in blocks of rows */
     float              *out;
     struct gr_epilogue *epilogue; /* NULL: none */
 };

@@ -17,7 +17,8 @@
 #include "model/targets.h"
 #include "nn/rows.h"
 
-/** Label propagation: the labels of some training vertices, or in evaluation of all, are input of the first layer. */
+/** Data of label propagation: the labels of some training vertices, or in evaluation of all of them, are input of the
+ *  first layer. */
 struct gr_labels {
     int64_t  rows;         /* number of first vertices, the only ones whose labels may be input */
     uint8_t *taken;        /* [rows] whether the label of the vertex is input of the current pass */
@@ -55,7 +56,7 @@ struct gr_run {
 
     struct gr_activations layers[GR_LAYERS_MAX];
     int                   predicts;         /* the arrays are for passes without a backward pass */
-    int32_t               holder[GR_STEPS]; /* layer whose values the arrays that layers share contain now */
+    int32_t               holder[GR_STEPS]; /* layer whose values are now in the arrays that layers share */
     struct gr_space       space;
     struct gr_workers    *workers; /* NULL: there are none */
 

@@ -41,15 +41,15 @@ struct gr_sum {
     enum gr_sum_kind       kind;
     const float           *scale; /* NULL: 1 */
     const void            *x;
-    graft_dtype            x_type; /* GRAFT_F32; GRAFT_BF16 from gr_model_aggregate(), with option model.type=bf16 */
-    int64_t                stride, width; /* elements from row to row of x; columns */
-    int                    add;
-    float                 *out;
-    struct gr_epilogue    *epilogue; /* epilogue for the rows of out, which the strategy may execute; NULL: none */
+    graft_dtype x_type;        /* GRAFT_F32; or GRAFT_BF16, to which gr_model_aggregate() rounds with model.type=bf16 */
+    int64_t     stride, width; /* elements from row to row of x; columns */
+    int         add;
+    float      *out;
+    struct gr_epilogue *epilogue; /* epilogue for the rows of out, which the strategy may execute; NULL: none */
 };
 
-/** Rows x[n_seen x width] of a block with a halo. Forward, the rows of the halo are filled from their owners; backward,
- *  they are added to their owners' rows. */
+/** Rows x[n_seen x width] of a block with a halo. Forward, the rows of the halo are received from their owners;
+ *  backward, they are sent to their owners, which add them to their rows. */
 struct gr_boundary {
     const struct gr_block *block;
     enum gr_direction      direction;
@@ -117,7 +117,7 @@ struct gr_strategy_reports {
     void (*explain)(const struct gr_strategy *strategy, double seconds, struct gr_text *text);
 };
 
-/** The functions of a strategy. */
+/** All functions of a strategy, and its properties. */
 struct gr_strategy_ops {
     const char        *name;            /* value of option parallel */
     int                records;         /* workers are possible: sums first execute the recorded products they need */

@@ -235,8 +235,8 @@ static void add_task(struct gr_workers *w, struct gr_work_task task)
     w->n_tasks++;
 }
 
-/* Mark the tasks that must be done before `later`; NULL: all tasks except fillers. Tasks that must precede them are
- * marked too; these were recorded earlier. */
+/* Mark the tasks that must be done before `later`; NULL: all tasks except fillers. Tasks that must precede marked tasks
+ * are marked too; they were recorded earlier, so one loop from the last task to the first suffices. */
 static void find_needed(struct gr_workers *w, const struct gr_work_task *later)
 {
     uint64_t before[GR_WORK_TASKS / 64] = { 0 };
@@ -511,7 +511,7 @@ int32_t gr_model_workers_end(struct gr_run *run, int32_t rc, graft_error *error)
     w->recording = 0;
     forget_tasks(w);
     if (rc == GRAFT_OK && w->status == GRAFT_OK) return GRAFT_OK;
-    /* A recorded sum may not have been computed. */
+    /* After a failure a recorded sum may not have been computed, so `gathered` is not valid. */
     for (int32_t l = 0; l < gr_run_config(run)->n_layers; l++) run->layers[l].gathered_of = NULL;
     if (rc < 0) return rc;
     return gr_fail(error, w->status, "%s", w->error.message);

@@ -93,8 +93,8 @@ struct gr_workers {
     struct gr_worker_modules modules;
     struct gr_worker_report  report;
 
-    /* The arrays of gr_rows_backward for several recorded passes: l of the pass after layer l, n_layers + l of the pass
-     * inside layer l. */
+    /* The arrays of gr_rows_backward for recorded passes: element l is for the pass after layer l, element n_layers + l
+     * for the pass inside layer l. */
     _Atomic int64_t *left[2 * GR_LAYERS_MAX];
     double          *partial[2 * GR_LAYERS_MAX];
 

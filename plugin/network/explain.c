@@ -1,4 +1,4 @@
-/* A network in a few lines.
+/* The text of explain(), and the times of layers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "network/file.h"
@@ -33,7 +33,7 @@ int32_t gr_network_times(const graft_network *n, int32_t layer, int32_t pass, gr
     return GRAFT_OK;
 }
 
-/* A line with the times of a layer, unless they are 0. */
+/* Append a line with the times of a layer, unless they are 0. */
 static void add_layer(const graft_network *n, struct gr_text *t, int32_t layer, int32_t pass)
 {
     const graft_network_times l = times_of(n, layer, pass);

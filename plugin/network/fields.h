@@ -1,15 +1,15 @@
-/* Arrays of the host: columns of values on its rows, whatever their type and strides. Fields are complete, as
- * gr_mesh_field_read() leaves them. Loops go over chunks of rows, so that both kinds of layout are read from the cache.
+/* Access to fields, the host's arrays of values on its rows, of any type and strides. gr_mesh_field_read() has checked
+ * them. Loops go over chunks of rows, so that row-major and column-major arrays are both read from the cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "base/limits.h"
 #include "mesh/mesh.h"
 
-/** Rows of a chunk, and the space for a column of it. */
+/** The number of rows of a chunk. */
 enum { GR_FIELD_ROWS = GR_LIMIT(256, 4) };
 
-/** Read a column of rows row[0] to row[count - 1]. */
+/** Read one column of rows row[0] to row[count - 1] into `values`. */
 static inline void gr_network_field_read_column(const graft_field *f, const int32_t *row, int64_t count, int64_t column,
                                                 double *values)
 {
@@ -26,7 +26,7 @@ static inline void gr_network_field_read_column(const graft_field *f, const int3
     }
 }
 
-/** Write an element. */
+/** Write an element of a field. */
 static inline void gr_network_field_put(const graft_field *f, int64_t row, int64_t column, double value)
 {
     const int64_t at = row * f->row_stride + column * f->column_stride;

@@ -43,7 +43,7 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *t)
     }
 }
 
-/* Whether the file has all items of one kind, which begin with `prefix`, or none of them. */
+/* Whether the file has an item whose name begins with `prefix`. */
 static int has_any(const struct gr_tensors *header, const char *prefix)
 {
     for (int32_t i = 0; i < header->n_tensors; i++)
@@ -51,10 +51,10 @@ static int has_any(const struct gr_tensors *header, const char *prefix)
     return 0;
 }
 
-/* Kinds of items that may be missing in a file; the network then keeps its own. */
+/* The prefixes of kinds of items that may be missing in a file. The network then keeps its own. */
 static const char *const optional[] = { "statistics.", "optimizer.", "progress." };
 
-/* Whether the file lacks an item of the network. */
+/* Whether the network keeps its own item of this name, because the file has no item of its kind. */
 static int stays(const struct gr_tensors *header, const char *name)
 {
     for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
@@ -62,7 +62,8 @@ static int stays(const struct gr_tensors *header, const char *name)
     return 0;
 }
 
-/* Item number `index` of a file: gradients, which are the last items of the state, are not saved. */
+/* Get item `index` of a file. Gradients, which are the last items of the state, are not saved. Returns 0 after the
+ * last. */
 static int item_at(void *network, int32_t index, graft_state_item *item)
 {
     graft_error end = { .size = sizeof end };
@@ -75,7 +76,7 @@ struct gr_state_items gr_network_items(graft_network *n, const char *others)
     return (struct gr_state_items){ n, item_at, stays, "the options of this network say so", "this network's", others };
 }
 
-/* The part of rank 0. */
+/* Write the file, on rank 0. */
 static int32_t write_file(graft_network *n, const char *path, graft_error *error)
 {
     const struct gr_state_items items = gr_network_items(n, NULL);
@@ -108,7 +109,7 @@ int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *
     const char             *found;
 
     gr_network_texts(n, &texts);
-    if (gr_io_tensors_value(header, "architecture") == NULL) return GRAFT_OK; /* of another program */
+    if (gr_io_tensors_value(header, "architecture") == NULL) return GRAFT_OK; /* a file of another program */
     for (int k = 0; k < GR_NETWORK_TEXTS; k++) {
         found = gr_io_tensors_value(header, texts.pair[k].key);
         if (found != NULL && strcmp(found, texts.value[k]) == 0) continue;
@@ -152,7 +153,7 @@ void gr_network_take_items(graft_network *n, void *const *copies)
     gr_network_state_changed(n);
 }
 
-/* The arrays that rank 0 has read. */
+/* Broadcast the arrays that rank 0 has read. */
 static int32_t share_items(graft_network *n, void *const *copies, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item };
@@ -163,7 +164,7 @@ static int32_t share_items(graft_network *n, void *const *copies, graft_error *e
     return GRAFT_OK;
 }
 
-/* Check that the file is of this network, and allocate memory for its items. */
+/* Check that the file describes this network, and allocate moments if it has them. */
 static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, graft_error *error)
 {
     const struct gr_state_items items = gr_network_items(n, NULL);
@@ -176,7 +177,7 @@ static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, g
     return gr_io_state_file_check(&items, &from->file, &from->header, error);
 }
 
-/* Whether a file sets all items that state_set() can set. */
+/* Whether the file has all items that state_set() can set. */
 static int has_whole_state(const graft_network *n, const struct gr_tensors *header)
 {
     return has_any(header, "statistics.") && has_any(header, "progress.") &&
@@ -191,8 +192,8 @@ int32_t gr_network_load(graft_network *n, int32_t rc, const char *path, graft_er
     struct gr_pool        pool = { NULL, 0 };
     void                **copies = NULL;
 
-    GR_TRY_DONE(gr_comm_agree(comm, rc, error)); /* not on the state, which may differ between ranks before the file is
-                                               loaded */
+    GR_TRY_DONE(gr_comm_agree(comm, rc, error)); /* unlike gr_network_agree(), this does not compare states,
+                                               which may differ before the file is loaded */
     GR_TRY_DONE(gr_io_tensor_file_open(n->context, comm, path, &from, error));
     rc = check_file(n, &from, error);
     if (rc == GRAFT_OK)

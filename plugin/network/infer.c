@@ -16,7 +16,7 @@ int32_t gr_network_check_idle(const graft_network *n, graft_error *error)
     return gr_fail(error, GRAFT_ERR_STATE, "an inference of this network has begun and not ended; call end() first");
 }
 
-/* Standardise `count` values of column j, of nodes from `first` on, into the inputs of the network. */
+/* Standardise `count` values of column j, of nodes from `first` on, and write them to the inputs of the network. */
 static void standardise(graft_network *n, const double *values, int64_t first, int64_t count, int64_t j)
 {
     const struct gr_statistics *s = &n->statistics[GR_STATISTICS_NODE];
@@ -98,7 +98,7 @@ static void finish_values(graft_network *n)
     }
 }
 
-/* Whether results have a row of the host. */
+/* Whether results contain this row of the host. */
 static int has_result(const graft_network *n, int64_t row)
 {
     const int32_t node = n->mesh->node_of[row];
@@ -106,7 +106,7 @@ static int has_result(const graft_network *n, int64_t row)
     return node >= 0 && (n->predicts == GRAFT_PREDICTS_CHANGE || n->of_node.is_free[node]);
 }
 
-/* Write [n_nodes x n_out] values to the rows that results have. */
+/* Write values [n_nodes x n_out] to the host's rows that results contain. */
 static void give_values(const graft_network *n, const double *values, const graft_field *output)
 {
     for (int64_t row = 0; row < n->mesh->n_rows; row++) {
@@ -116,7 +116,7 @@ static void give_values(const graft_network *n, const double *values, const graf
     }
 }
 
-/* End an inference; its results are in n->arrays.values. */
+/* End an inference, and write its results to n->arrays.values. */
 static int32_t end_values(graft_network *n, int32_t status, graft_error *error)
 {
     const double begin = gr_network_clock(n);
@@ -148,8 +148,8 @@ done:
     return rc;
 }
 
-/* A rank that refuses its input computes with other values to the end, so that messages are those of an inference,
- * whose outcome end() returns on all ranks. */
+/* A rank that refuses its input computes with the previous values up to the end, because other ranks wait for its
+ * messages. end() returns the refusal on all ranks. */
 int32_t gr_network_begin(graft_network *n, int32_t status, const graft_field *input, graft_error *error)
 {
     const double begin = gr_network_clock(n);
@@ -174,7 +174,7 @@ int32_t gr_network_end(graft_network *n, int32_t status, const graft_field *outp
     return rc;
 }
 
-/* Copy the initial state to the rows from which nodes are read. */
+/* Copy the initial state of a rollout to its state, at all rows except ghosts. */
 static void copy_state(const graft_network *n, const graft_field *from, const graft_field *to)
 {
     for (int64_t row = 0; row < n->mesh->n_rows && from->data != to->data; row++)
@@ -205,7 +205,7 @@ done:
     return rc;
 }
 
-/* Add result number k, from 1 on, to a running mean and sum of squared deviations (Welford 1962). */
+/* Add the k-th result, k being 1 or more, to a running mean and sum of squared deviations (Welford 1962). */
 static void add_result(const graft_network *n, int32_t k, double *mean, double *squares)
 {
     for (int64_t i = 0; i < n->mesh->n_nodes * n->columns.out; i++) {
@@ -216,7 +216,7 @@ static void add_result(const graft_network *n, int32_t k, double *mean, double *
     }
 }
 
-/* Whether all ranks have the same networks in the same order, with the same states. */
+/* Check that all ranks have the same networks in the same order, with the same states. */
 static int32_t agree_on_members(graft_network *const *networks, int32_t count, int32_t rc, graft_error *error)
 {
     static const char *const names[] = { "count", "networks[] in their order (CRC32C)",

@@ -16,7 +16,7 @@
 
 enum { DEFAULT_LAYERS = 15 };
 
-/* Options that must be the same on all ranks. */
+/* The tables of options that must be the same on all ranks, one bit for each. */
 static uint32_t compared_options(const graft_context *context)
 {
     return gr_options_bit(context, &gr_network_option_table) | gr_options_bit(context, &gr_shape_option_table) |
@@ -28,9 +28,9 @@ struct gr_team gr_network_team(const graft_network *n)
     return (struct gr_team){ .threads = gr_context_threads(n->context, 0) };
 }
 
-/* The arrays of the rank's rows in the description. */
+/* The arrays in `args`, for the rows of this rank. */
 struct given {
-    graft_field    constant; /* without data: none */
+    graft_field    constant; /* n_columns 0: none */
     const uint8_t *is_free;
     const double  *loss_weight;
 };
@@ -43,7 +43,7 @@ static int32_t read_constant(const graft_mesh *mesh, const graft_network_args *a
     return gr_mesh_field_read(args->constant, "args.constant", mesh->n_rows, -1, constant, error);
 }
 
-/* Constant inputs are finite, and weights are at least 0. */
+/* Check that constant inputs are finite, weights are finite and at least 0, and is_free is 0 or 1. */
 static int32_t check_given(const graft_mesh *mesh, const struct given *given, graft_error *error)
 {
     for (int64_t i = 0; i < mesh->n_nodes; i++) {
@@ -137,7 +137,7 @@ static void describe_network(graft_network *n, const graft_network_args *args, c
         gr_mgn_refuses_nonfinite(n->context) && n->mesh->kind == GRAFT_MESH_GHOSTS && n->mesh->comm->n_ranks > 1;
 }
 
-/* Arrays that have the type of the network. */
+/* Allocate an array in the type of the network. */
 static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_t count, const char *name,
                          graft_error *error)
 {
@@ -145,7 +145,7 @@ static int32_t new_typed(graft_network *n, enum gr_use use, void **array, int64_
     return *array != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM;
 }
 
-/* Option layers is for graphs if it was not set. */
+/* Read the options of room mgn. The default of option layers is for graphs, so DEFAULT_LAYERS replaces it. */
 static struct gr_mgn_options mgn_options_of(const graft_network *n)
 {
     const struct gr_shape_options   *shape = gr_shape_options(n->context);
@@ -184,7 +184,7 @@ static int32_t allocate(graft_network *n, graft_error *error)
     return gr_nn_statistics_init(&n->budget, n->columns.out, &n->statistics[GR_STATISTICS_OUTPUT], error);
 }
 
-/* Constant inputs, boundary nodes, and weights of this rank, and the sum of weights over all ranks. */
+/* Copy constant inputs, boundary nodes, and weights of this rank. Divide weights by their sum over all ranks. */
 static int32_t take_rows_given(graft_network *n, const struct given *given, graft_error *error)
 {
     const graft_mesh *mesh = n->mesh;
@@ -210,7 +210,7 @@ static int32_t take_rows_given(graft_network *n, const struct given *given, graf
     return GRAFT_OK;
 }
 
-/* Column j of edge e: its relative position, followed by its length. */
+/* Compute column j of the input of edge e: its relative position, followed by its length. */
 static double edge_at(const graft_network *n, int64_t e, int64_t j)
 {
     double squares = 0;
@@ -237,7 +237,7 @@ void gr_network_set_edges(graft_network *n)
     }
 }
 
-/* The statistics of the edges of the mesh, which all ranks sum twice: for the mean, and about it. */
+/* Compute the statistics of the inputs of edges over all ranks in two passes: the mean, and then deviations from it. */
 static int32_t measure_edges(graft_network *n, graft_error *error)
 {
     struct gr_statistics *s = &n->statistics[GR_STATISTICS_EDGE];
@@ -262,7 +262,7 @@ static int32_t measure_edges(graft_network *n, graft_error *error)
     return GRAFT_OK;
 }
 
-/* A checksum of the described data of a node. */
+/* Compute a checksum of the data that `given` has for node i. */
 static uint64_t sum_of_node(const graft_network *n, const struct given *given, int64_t i)
 {
     const int64_t row = n->mesh->row_of[i];
@@ -278,7 +278,7 @@ static uint64_t sum_of_node(const graft_network *n, const struct given *given, i
     return sum;
 }
 
-/* Copies of a node must have the same inputs, or their results would differ. `sums` are checksums of nodes. */
+/* Check that copies of a node have the same checksum in `sums`; otherwise their results would differ. */
 static int32_t compare_sums(graft_network *n, const uint64_t *sums, const char *name, const char *what,
                             graft_error *error)
 {

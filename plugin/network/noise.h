@@ -1,5 +1,5 @@
-/* Gaussian noise that depends on seed, step, pair, global node and column alone: it is the same on all copies of a
- * node, and for any partition of the mesh. By Box and Muller (1958).
+/* Gaussian noise by the method of Box and Muller (1958). It depends on seed, step, pair, id of the node and column
+ * alone, so it is the same on all copies of a node, and for any partition of the mesh.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/** Draws of a block of random bits. */
+/** The number of draws from a block of random bits. */
 enum { GR_NOISE_AT_ONCE = 4 };
 
 static inline uint64_t gr_noise_key(int64_t seed, int64_t step, int64_t pair)
@@ -15,7 +15,7 @@ static inline uint64_t gr_noise_key(int64_t seed, int64_t step, int64_t pair)
     return gr_random_key((uint64_t)seed, GR_RANDOM_NOISE, (uint64_t)step, (uint64_t)pair);
 }
 
-/** Draws of mean 0 and deviation 1, for the columns 4 block to 4 block + 3 of a node. */
+/** Compute draws of mean 0 and deviation 1, for columns 4 block to 4 block + 3 of a node. */
 static inline void gr_noise(uint64_t key, int64_t node, int64_t block, double draws[GR_NOISE_AT_ONCE])
 {
     const double tau = 6.28318530717958647692, unit = 1.0 / 4294967296.0;

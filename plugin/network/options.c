@@ -1,4 +1,4 @@
-/* The options of networks on meshes, and those that a step of training reads.
+/* The options of networks on meshes, and the settings that a training step reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "network/options.h"
 
@@ -10,10 +10,10 @@
 static const struct gr_option_row network_rows[] = { GR_NETWORK_OPTIONS(GR_OPTION_ROW) };
 const struct gr_option_table      gr_network_option_table = GR_OPTION_TABLE("networks on meshes", network_rows);
 
-/* Of option lr, for networks on meshes. */
+/* The default of option lr for networks on meshes. */
 static const double DEFAULT_RATE = 0.001;
 
-/* Steps of the optimiser so far: the first steps may only gather statistics. */
+/* The number of steps of the optimiser so far. The first training steps may only gather statistics. */
 static int64_t changes_so_far(const graft_network *n)
 {
     const int64_t gathering = gr_network_gathering_steps(n);

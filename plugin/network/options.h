@@ -5,7 +5,7 @@
 #include "base/option_row.h"
 #include "mgn/mgn.h"
 
-/** The steps that gather statistics: FREEZE; or those that do nothing else, and FREEZE. */
+/** The values of option mgn.statistics: train:FREEZE or gather:STEPS:FREEZE, see its text. */
 /* clang-format off */
 #define GR_GATHERING_LIST(X)                                                                                           \
     X(GR_GATHERS_IN_TRAINING, "train:1..=1000000")                                                                     \
@@ -13,7 +13,7 @@
 /* clang-format on */
 enum gr_gathering { GR_GATHERING_LIST(GR_CHOICE_CONSTANT) };
 
-/** WARMUP; or STEPS, LAST and WARMUP. */
+/** The values of option mgn.schedule: constant:WARMUP or cosine:STEPS:LAST:WARMUP, see its text. */
 /* clang-format off */
 #define GR_MGN_SCHEDULE_LIST(X)                                                                                        \
     X(GR_MGN_SCHEDULE_CONSTANT, "constant:0..=100")                                                                    \

@@ -85,7 +85,7 @@ void gr_network_state_changed(graft_network *n)
     n->training.has_gradient = 0;
 }
 
-/* Find the item of the network with this name, and check its new values. Moments are items already. */
+/* Find the item of the network with this name, and check its new values. Moments must already be items. */
 static int32_t check_item_set(graft_network *n, const graft_state_item *item, graft_state_item *ours,
                               graft_error *error)
 {

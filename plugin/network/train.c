@@ -17,7 +17,7 @@ int32_t gr_network_reserve_moments(graft_network *n, graft_error *error)
     return gr_nn_reserve(&n->parameters, &n->budget, GR_USE_OPTIMISER, GR_COPY_V, error);
 }
 
-/* Gradients, and a pair with noise. */
+/* Allocate the arrays of training, except `stage`, unless they exist. */
 static int32_t reserve_arrays(graft_network *n, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
@@ -39,7 +39,7 @@ static int32_t reserve_arrays(graft_network *n, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Space for pairs of the host. */
+/* Allocate space for `count` pairs of the host in `stage`. */
 static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
@@ -58,7 +58,7 @@ static int32_t reserve_stage(graft_network *n, int64_t count, graft_error *error
 
 enum { PRODUCTS_BYTES = 1 << 30 }; /* largest size of stored products */
 
-/* Products of edges are stored for the backward pass if they are small enough and fit. */
+/* Let passes store products of edges for the backward pass, if they are small enough and fit into the budget. */
 static int32_t keep_products(graft_network *n, graft_error *error)
 {
     const double  wanted = gr_mgn_products_bytes(n->mgn);
@@ -71,7 +71,7 @@ static int32_t keep_products(graft_network *n, graft_error *error)
     return rc;
 }
 
-/* The memory of a backward pass is known only after its allocation; it is freed if it exceeds the limit. */
+/* Allocate the memory of backward passes. Its size is known only afterwards; it is freed if it exceeds the limit. */
 static int32_t reserve_backward(graft_network *n, graft_error *error)
 {
     const int64_t before = gr_mgn_bytes(n->mgn);
@@ -160,18 +160,18 @@ int32_t gr_network_agree(const graft_network *n, int32_t rc, int64_t count, graf
     graft_error    differs = { .size = sizeof differs };
 
     rc = gr_comm_agree_same(n->mesh->comm, rc, names, values, 4, error);
-    /* Name the option, if this status, which all ranks have, belongs to one. */
+    /* If options differ, replace the message by one that names the option. All ranks have the same rc here. */
     if (rc == GRAFT_ERR_ARG &&
         gr_comm_compare_live_options(n->context, n->mesh->comm, groups, &differs) == GRAFT_ERR_ARG)
         *error = differs;
     return rc;
 }
 
-/* Whether noise is added: not if a loss is only measured. */
+/* Whether noise is added to inputs: in training steps only. */
 enum noise { WITHOUT_NOISE, WITH_NOISE };
 
-/* The input and the target of pair k, in units of the data. Noise is added to the input, and not to the value of the
- * target, so that the change corrects it. */
+/* Compute training.input and training.target of pair k, in units of the data. Noise is added to the input and not to
+ * the target value, so that a network that predicts changes learns to correct it. */
 static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_t k, enum noise noise)
 {
     struct gr_network_training  *t = &n->training;
@@ -194,7 +194,8 @@ static void prepare(graft_network *n, const struct gr_network_pair *pair, int64_
     }
 }
 
-/* Sum the pairs of a step over all ranks: about the means of `next`, or for new means. */
+/* Sum the pairs of a step over all ranks: with `deviates` deviations from the means of `next`, else values for new
+ * means. */
 static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pairs, int32_t count, int deviates,
                               graft_error *error)
 {
@@ -219,7 +220,7 @@ static int32_t sum_statistics(graft_network *n, const struct gr_network_pair *pa
     return gr_comm_sum_f64(n->mesh->comm, t->sums, all, error);
 }
 
-/* Statistics with the pairs of a step. */
+/* Compute training.next: the statistics after the pairs of a step are added. */
 static int32_t gather(graft_network *n, const struct gr_network_pair *pairs, int32_t count, graft_error *error)
 {
     struct gr_network_training *t = &n->training;
@@ -249,15 +250,15 @@ done:
     return rc;
 }
 
-/* The inputs of the loss of a pair. */
+/* The arguments of loss_of_pair(), and its result. */
 struct pair_loss {
     graft_network              *network;
     const struct gr_statistics *output;
-    double                      share; /* of the pair in the step */
-    double                      sum;   /* of this rank, over pairs */
+    double                      share; /* weight of each pair: 1 / number of pairs */
+    double                      sum;   /* loss of this rank, summed over pairs */
 };
 
-/* The error of column j of node i of the standardised output. */
+/* Compute the error of the standardised output of node i in column j. */
 static double error_at(const struct pair_loss *l, const void *output, int64_t i, int64_t j)
 {
     const graft_network *n = l->network;
@@ -277,8 +278,8 @@ static int32_t loss_of_pair(void *arg, const void *output, void *gradient, graft
         const double weight = l->share * n->of_node.loss_weight[i];
 
         for (int64_t j = 0; j < n->columns.out; j++) {
-            const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* the target may be undefined where the weight
-                                                                            is 0 */
+            const double e = weight > 0 ? error_at(l, output, i, j) : 0; /* targets without weight may be
+                                                                            undefined */
 
             l->sum += weight * e * e;
             if (gradient != NULL) gr_network_put(n, gradient, i * n->columns.out + j, 2 * weight * e);
@@ -301,7 +302,8 @@ static int32_t sum_weights(const graft_network *n, void *values, graft_error *er
                                             : gr_comm_sum_f32(n->mesh->comm, values, n->shape.n_weights, error);
 }
 
-/* Loss and gradient of all pairs, of all ranks, with these statistics; the gradient is training.sum. */
+/* Compute the loss and the gradient of all pairs over all ranks, with these statistics. The gradient is in
+ * n->parameters. */
 static int32_t differentiate(graft_network *n, const struct gr_network_pair *pairs, int32_t count, enum noise noise,
                              const struct gr_statistics *statistics, double *loss, graft_error *error)
 {
@@ -324,7 +326,8 @@ static int32_t differentiate(graft_network *n, const struct gr_network_pair *pai
     return GRAFT_OK;
 }
 
-/* The length of the gradient. Squares are elements of the second moment, so they must not overflow in its type. */
+/* Compute the norm of the gradient, and check that loss and gradient are finite. Squares must not overflow in the type
+ * of the network, because second moments contain them. */
 static int32_t measure_gradient(const graft_network *n, double loss, double *length, graft_error *error)
 {
     const double squares = gr_nn_squares(&n->parameters);
@@ -338,7 +341,7 @@ static int32_t measure_gradient(const graft_network *n, double loss, double *len
                    (long long)n->progress.steps + 1, loss, *length);
 }
 
-/* With option check=full, compare copies of the inputs and of the targets of free nodes. */
+/* Compare copies of the inputs and of the targets of free nodes, if option check is full. */
 static int32_t compare_pairs(graft_network *n, const struct gr_network_pair *pairs, int32_t count, graft_error *error)
 {
     for (int32_t k = 0; k < count && n->checks.compares; k++) {

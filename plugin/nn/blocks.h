@@ -2,7 +2,7 @@
  * MLP to its last. Each thread works on a block of its own.
  *
  * products.c   dense products         blocks.c     buffers of threads, an MLP over a block
- * mlp_loops.h  passes over rows       mlp.h        where the weights are
+ * mlp_loops.h  passes over rows       mlp.h        offsets of the weights
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -26,11 +26,11 @@ struct gr_nn_thread {
     graft_error error;
 };
 
-/** What the MLPs of a network have in common. */
+/** Properties that all MLPs of a network have in common. */
 struct gr_nn_form {
     int32_t linear, is_elu;
-    int64_t widest;    /* columns of a result of a linear layer */
-    int64_t widest_in; /* columns of any operand */
+    int64_t widest;    /* largest number of columns of a result of a linear layer */
+    int64_t widest_in; /* largest number of columns of any operand */
     int     is_whole;  /* forward products are padded to GR_MGN_ROWS rows: a row's result does not depend on n */
 };
 

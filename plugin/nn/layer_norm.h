@@ -1,5 +1,5 @@
-/* LayerNorm of a row (Ba et al. 2016), with the biased variance and eps 1e-5, of floats and of doubles. For loops that
- * are compiled for each instruction set: sums have lanes of a fixed number, so they are bitwise identical on all
+/* LayerNorm of a row (Ba et al. 2016), with the biased variance and eps 1e-5, of floats and of doubles. Loops that are
+ * compiled for each instruction set include it. Sums have a fixed number of lanes, so they are bitwise identical on all
  * processors.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once

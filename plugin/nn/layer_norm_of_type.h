@@ -52,7 +52,7 @@ GR_INLINE void TYPED(apply_norm)(int64_t width, const T *bias, const T *gain, co
     for (int64_t j = 0; j < width; j++) z[j] = z[j] * gain[j] + shift[j];
 }
 
-/* A row before its norm: x = (z - mean) scale is normalised. */
+/* A row z before its norm. The normalised row is x = (z - mean) scale. */
 struct TYPED(normed) {
     const T *z;
     T        mean, scale;

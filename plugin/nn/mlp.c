@@ -1,4 +1,4 @@
-/* The weights of an MLP.
+/* The offsets and the names of the weights of an MLP.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/mlp.h"
 

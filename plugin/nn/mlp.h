@@ -1,4 +1,4 @@
-/* Multilayer perceptrons: where their weights are in one array, and their names.
+/* Multilayer perceptrons: the offsets of their weights in one array, and their names.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -11,9 +11,8 @@ enum { GR_MLP_LINEAR_MAX = 16 };
 struct gr_mlp {
     int32_t linear, has_norm;
     int64_t in, width, out;
-    int64_t weight[GR_MLP_LINEAR_MAX],
-        bias[GR_MLP_LINEAR_MAX]; /* offset of each matrix and bias in the array of weights */
-    int64_t gain, shift;         /* offsets of the parameters of LayerNorm */
+    int64_t weight[GR_MLP_LINEAR_MAX], bias[GR_MLP_LINEAR_MAX]; /* offsets in the array of weights */
+    int64_t gain, shift;                                        /* offsets of the parameters of LayerNorm */
 };
 
 /** Set the offsets of an MLP whose linear, has_norm, in, width and out are set. The weights begin at offset *at, which

@@ -39,6 +39,6 @@ void gr_nn_undo(struct gr_parameters *all);
 
 /** Compute the sum of squares of the gradients of all trained parameters, added in a fixed order. */
 double gr_nn_squares(const struct gr_parameters *all);
-/** Clip these gradients: if their joint Euclidean norm `length` exceeds `longest`, scale them to norm `longest`
- *  (Pascanu et al. 2013, algorithm 1). */
+/** Clip the gradients of all trained parameters: if their joint Euclidean norm `length` exceeds `longest`, scale them
+ *  to norm `longest` (Pascanu et al. 2013, algorithm 1). */
 void   gr_nn_clip(struct gr_parameters *all, double length, double longest);

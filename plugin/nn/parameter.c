@@ -67,7 +67,7 @@ int32_t gr_nn_reserve(struct gr_parameters *all, struct gr_budget *budget, enum 
     return GRAFT_OK;
 }
 
-/* Running statistics have no moments. */
+/* The number of copies that a parameter has, of `copies` requested: running statistics have no moments. */
 static int32_t copies_of(const struct gr_parameter *p, int32_t copies)
 {
     return p->statistic != GR_TRAINED && copies > GR_COPY_M ? GR_COPY_M : copies;

@@ -59,7 +59,7 @@ struct gr_parameters {
     graft_dtype          dtype;
     struct gr_parameter *list; /* trained parameters, then running statistics */
     int32_t              count, n_trained;
-    int64_t              n_weights; /* elements of trained parameters */
+    int64_t              n_weights; /* number of elements of all trained parameters */
     void                *gradients; /* gradients of all parameters, one after the other */
 };
 
@@ -74,7 +74,7 @@ static inline void *gr_nn_array(const struct gr_parameters *all, enum gr_copy co
     return all->list[0].copy[copy];
 }
 
-/** Bytes of an element, F32 or F64. */
+/** The bytes of an element of type F32 or F64. */
 static inline int64_t gr_nn_bytes(graft_dtype dtype)
 {
     return dtype == GRAFT_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);

@@ -20,7 +20,7 @@ enum { GR_PARTIALS = 3 };
 struct gr_rows {
     int64_t        n, width;
     struct gr_team team;
-    const float   *bias, *gain, *shift; /* gain NULL: no norm */
+    const float   *bias, *gain, *shift; /* parameters of the layer; gain NULL: no norm */
     float         *z, *h, *mean, *rstd;
     uint8_t       *bits;
     uint64_t       key;       /* random key of the dropout */
@@ -49,8 +49,7 @@ struct gr_rows_gradient {
 struct gr_rows_backward {
     struct gr_rows          rows;
     struct gr_rows_gradient gradient;
-    _Atomic int64_t
-        *left; /* [chunks] number of rows of each chunk that are incomplete; 0: the chunk has been processed */
+    _Atomic int64_t        *left; /* [chunks] number of incomplete rows of each chunk; 0: it has been processed */
 };
 void gr_nn_rows_backward_begin(struct gr_rows_backward *pass);
 /** Report that rows begin to end - 1 of g are complete: by any thread, once for each row. `pass` is a struct
@@ -78,7 +77,7 @@ struct gr_rows_columns_backward {
     const struct gr_rows *rows;
     const double         *mean_g, *mean_gx; /* [width] means over all rows of g, and of g times the normalised z */
     float                *g, *bias;         /* bias: the sum of g over rows; NULL: not computed */
-    double               *partial;          /* [chunks x width] */
+    double               *partial;          /* [chunks x width] memory for partial sums */
 };
 void gr_nn_rows_columns_backward(const struct gr_rows_columns_backward *columns);
 

@@ -1,4 +1,4 @@
-/* The table of the loops of rows.c, one for each instruction set.
+/* The loops of rows.c, in one table for each instruction set.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -20,5 +20,5 @@ struct gr_rows_loops {
 
 extern const struct gr_rows_loops gr_rows_generic, gr_rows_avx2, gr_rows_avx512, gr_rows_sve256, gr_rows_sve512;
 
-/** The loops of an instruction set, or of the widest lower set for which loops are compiled. */
+/** Select the loops of an instruction set, or of the widest lower set for which loops are compiled. */
 const struct gr_rows_loops *gr_nn_rows_loops_for(enum gr_isa isa);

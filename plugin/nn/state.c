@@ -1,4 +1,4 @@
-/* Items of a state.
+/* Items of a state, and checks of their types, shapes and values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/parameter.h"
 

@@ -17,20 +17,20 @@ struct gr_statistics {
     double *mean, *deviation; /* [columns] mean and deviation; 0 and 1 without data */
 };
 
-/** Make statistics of no data. */
+/** Create statistics without data. \return OK; ERR_NOMEM. */
 int32_t gr_nn_statistics_init(struct gr_budget *budget, int64_t columns, struct gr_statistics *s, graft_error *error);
 void    gr_nn_statistics_copy(struct gr_statistics *to, const struct gr_statistics *from);
 /** Compute mean and deviation after a change of the sums. */
 void    gr_nn_statistics_derive(struct gr_statistics *s);
 
-/** Data to add: rows of columns, with a weight each. */
+/** Rows of data to add to statistics, each with a weight. */
 struct gr_statistics_rows {
     int64_t       n_rows, stride;
-    const double *values; /* [n_rows x stride] */
-    const double *weight; /* [n_rows]; NULL: 1 */
+    const double *values; /* [n_rows x stride] the rows, of which the first columns are read */
+    const double *weight; /* [n_rows] weight of each row; NULL: 1 */
 };
 
-/** Elements of the sums of `columns` columns. */
+/** The number of elements of the array `sums` for `columns` columns. */
 static inline int64_t gr_nn_statistics_sums(int64_t columns)
 {
     return 1 + 2 * columns;

@@ -7,9 +7,9 @@
  *
  * The program has none of the host's files, which may be pipes to a launcher that waits for their end. It leads a
  * process group, with the processes that it starts. A pipe, the guard, ends them all: the kernel sends SIGKILL to the
- * group when its writing end is closed, which also happens when the host is killed. Processes that the host forks
- * without exec keep this end open; then the group lives until they end. Its reading end is open in the program alone.
- * SPDX-License-Identifier: Apache-2.0 */
+ * group when the writing end of the pipe is closed, which also happens when the host is killed. Processes that the host
+ * forks without exec keep this end open; then the group lives until they end. Only the program has the reading end
+ * open. SPDX-License-Identifier: Apache-2.0 */
 #include "partition/child.h"
 
 #include "base/assert.h"
@@ -41,8 +41,8 @@ static void close_end(int *end)
     *end = -1;
 }
 
-/* A host may have closed its standard files. A descriptor with the number of a file of the program would be overwritten
- * in the child. */
+/* Move a descriptor to FIRST_FREE or above. It may be lower if the host has closed its standard files, and would then
+ * be overwritten in the child by a file of the program. */
 static int32_t move_up(int *end)
 {
     const int moved = *end >= FIRST_FREE ? *end : fcntl(*end, F_DUPFD_CLOEXEC, FIRST_FREE);
@@ -65,16 +65,16 @@ static int32_t open_ends(int ends[ENDS], graft_error *error)
     return rc;
 }
 
-/* From now on the group of the program is killed when our end is closed. With a kernel without such signals only
- * gr_partition_child_end() kills it. */
+/* Let the kernel kill the group of the program when our end of the guard is closed. If the kernel has no such signals,
+ * only gr_partition_child_end() kills the group. */
 static void arm_guard(int its_guard, pid_t pid)
 {
     if (fcntl(its_guard, F_SETOWN, -pid) == 0 && fcntl(its_guard, F_SETSIG, SIGKILL) == 0)
         (void)fcntl(its_guard, F_SETFL, O_ASYNC);
 }
 
-/* No file of the host from a descriptor on. musl, which has no such action, ignores descriptors that are closed by
- * then; a file that another thread opens meanwhile without O_CLOEXEC is inherited there. */
+/* Close the host's files from descriptor `first` on in the program. musl has no such action, so open descriptors are
+ * listed; there a file that another thread opens meanwhile without O_CLOEXEC is inherited. */
 static int close_from(posix_spawn_file_actions_t *files, int first)
 {
 #ifdef __GLIBC__
@@ -90,7 +90,7 @@ static int close_from(posix_spawn_file_actions_t *files, int first)
 #endif
 }
 
-/* The files of the program: its ends, and no file of the host. */
+/* Set the files of the program: its ends of the socket and the pipes, and no file of the host. */
 static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
 {
     int code = posix_spawn_file_actions_adddup2(files, ends[ITS_SOCKET], STDIN_FILENO);
@@ -101,7 +101,7 @@ static int give_files(posix_spawn_file_actions_t *files, const int ends[ENDS])
     return code != 0 ? code : close_from(files, FIRST_FREE);
 }
 
-/* A separate process group, and the signal state of a program started from a shell. */
+/* Give the program a separate process group, and the signal state of a program started from a shell. */
 static int give_signals(posix_spawnattr_t *attributes)
 {
     const short flags = POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
@@ -116,7 +116,7 @@ static int give_signals(posix_spawnattr_t *attributes)
     return code != 0 ? code : posix_spawnattr_setflags(attributes, flags);
 }
 
-/* \return 0, or an errno */
+/* Start the program. \return 0, or an errno */
 static int spawn_child(struct gr_child *child, const int ends[ENDS], const char *program, char *const *variables)
 {
     char *const                argv[] = { (char *)(uintptr_t)program, NULL };
@@ -191,7 +191,7 @@ static void read_error_text(struct gr_child *child)
     }
 }
 
-/* Bytes to send to the program. */
+/* The bytes to send to the program. */
 struct outgoing {
     gr_child_source source;
     void           *arg;
@@ -200,7 +200,7 @@ struct outgoing {
     int             ended;
 };
 
-/* A program that stops reading is not an error here; its exit code decides. */
+/* Send some input. It is no error here if the program stops reading; its exit code decides. */
 static void send_input(struct gr_child *child, struct outgoing *out)
 {
     ssize_t sent;
@@ -217,7 +217,7 @@ static void send_input(struct gr_child *child, struct outgoing *out)
     else if (errno != EINTR && errno != EAGAIN) out->ended = 1;
 }
 
-/* Read the output; one byte too many is noticed too. \return 1 at the end of the output */
+/* Read some output; *have becomes bytes + 1 if it is too long. \return 1 at the end of the output */
 static int receive_output(struct gr_child *child, char *output, int64_t bytes, int64_t *have)
 {
     char          more;
@@ -267,7 +267,7 @@ static int32_t exchange_bytes(struct gr_child *child, struct outgoing *out, char
     return GRAFT_OK;
 }
 
-/* Reap the program. *status comes from waitpid(); 0 if the host has reaped it; -1 at the deadline. */
+/* Reap the program. *status is the one of waitpid(); 0 if the host has reaped the program; -1 at the deadline. */
 static int32_t reap_child(struct gr_child *child, int *status, const struct gr_meanwhile *meanwhile, graft_error *error)
 {
     while (child->pid >= 0) {
@@ -314,8 +314,8 @@ int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, 
 }
 
 /* Closing the guard kills the group, also processes that the program left. The second kill is for a program that has
- * closed its end of the guard. The host may have reaped the process, and its number may be reused: so first ask whether
- * it is still our child. */
+ * closed its end of the guard. The host may have reaped the process, and its id may be in use again: so first ask
+ * whether it is still our child. */
 void gr_partition_child_end(struct gr_child *child)
 {
     siginfo_t info;

@@ -1,4 +1,4 @@
-/* A program that receives bytes on its standard input and returns bytes on its standard output.
+/* Runs a program that receives bytes on its standard input and returns bytes on its standard output.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -13,13 +13,13 @@ struct gr_meanwhile {
     void *arg;
 };
 
-/** A running program. pid -1: none; a closed file is -1 too. */
+/** A running program. pid is -1 if there is none, and a file is -1 if it is closed. */
 struct gr_child {
     pid_t       pid;
-    int         both;      /* a socket with its input and output */
-    int         error_end; /* a pipe with its standard error */
+    int         both;      /* the socket of its standard input and output */
+    int         error_end; /* the pipe from its standard error */
     int         guard;     /* a pipe: when it is closed, the program and the processes that it started are killed */
-    double      deadline;  /* as gr_seconds() */
+    double      deadline;  /* a time of gr_seconds() */
     double      timeout;
     const char *program;
     int         exit_code;                       /* exit code of a program that has ended by itself; 0 before */
@@ -33,13 +33,13 @@ struct gr_child {
 int32_t gr_partition_child_start(struct gr_child *child, const char *program, char *const *variables, double timeout,
                                  graft_error *error);
 
-/** The source of the program's input: fill `to` with the next bytes, at most `room`. \return their number, 0 at the
+/** A source of the program's input: writes the next bytes, at most `room`, to `to`. \return their number, 0 at the
  *  end */
 typedef int64_t (*gr_child_source)(void *arg, char *to, int64_t room);
 
 /** Send the input and receive output[bytes] at the same time, then wait for the end of the program. `output` is
  *  undefined on failure.
- *  \param[in] meanwhile Or NULL.
+ *  \param[in] meanwhile A function to call while the program runs, or NULL.
  *  \return OK; ERR_MODULE (the output has another length, the exit code is not 0, or the deadline is past; the message
  *  quotes the standard error); the error of `meanwhile` */
 int32_t gr_partition_child_talk(struct gr_child *child, gr_child_source source, void *arg, char *output, int64_t bytes,

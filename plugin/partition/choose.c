@@ -1,4 +1,4 @@
-/* The table of partition methods, and the choice of the method with the shortest predicted epoch.
+/* The table of partition methods; chooses the method with the shortest predicted epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/choose.h"
 

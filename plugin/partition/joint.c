@@ -1,4 +1,4 @@
-/* The slices of all ranks, partitioned jointly.
+/* Partitions the slices of all ranks jointly.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/joint.h"
 
@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-/* With many blocks a rank knows nearly all assignments of the others, as if one process had all slices. Blocks with few
- * rows are not worth a message. */
+/* The largest number of blocks. With many blocks a rank knows nearly all assignments of the others, as if one process
+ * had all slices. Blocks with few rows are not worth a message. */
 enum { BLOCKS = 64 };
 
-/* The columns of other slices, each once, ascending. */
+/* Collect the columns that are vertices of other slices, each once, ascending. */
 static int32_t collect_halo(struct gr_joint *j, const struct gr_slice *in, graft_error *error)
 {
     const int64_t entries = gr_csr_entries(in->rows), end = in->first + in->rows->n_rows;
@@ -43,7 +43,7 @@ done:
     return rc;
 }
 
-/* The rows with columns among the slice and its halo. */
+/* Make j->rows, whose columns are indices among the vertices of the slice and its halo. */
 static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_error *error)
 {
     const int64_t n = in->rows->n_rows, entries = gr_csr_entries(in->rows);
@@ -68,7 +68,7 @@ static int32_t localize(struct gr_joint *j, const struct gr_slice *in, graft_err
     return GRAFT_OK;
 }
 
-/* The local part. */
+/* Do the part of the initialisation that needs no messages. */
 static int32_t prepare_joint(struct gr_joint *j, const struct gr_partition_input *input, graft_error *error)
 {
     const struct gr_slice *in = input->slice;
@@ -113,7 +113,7 @@ static int32_t ask_owners(struct gr_joint *j, graft_error *error)
     return gr_comm_route_send(&j->route, j->in, j->asked, sizeof *j->in, error);
 }
 
-/* The number of blocks is the same on all ranks: the number for the largest slice. */
+/* Set the number of blocks, which depends on the largest slice, so that it is the same on all ranks. */
 static void set_blocks(struct gr_joint *j)
 {
     const int64_t rows = j->slice.rows->n_rows;
@@ -200,7 +200,7 @@ static int32_t exchange_owners(struct gr_joint *j, int32_t block, int32_t blocks
     return rc;
 }
 
-/* Replace the presumed loads of this rank by the loads of all ranks. */
+/* Replace the loads that this rank assumes by the loads that all ranks have added. */
 static int32_t exchange_loads(struct gr_joint *j, graft_error *error)
 {
     struct gr_loads *loads = &j->loads;
@@ -260,7 +260,7 @@ int32_t gr_partition_joint_pass(struct gr_joint *j, void (*visit)(struct gr_join
     return gr_partition_joint_agree(j, GRAFT_OK, error);
 }
 
-/* One rank after the other moves vertices, and all ranks receive the loads. The number of moves is the sum over
+/* Let one rank after the other move vertices, and send the loads to all ranks. *moves becomes the sum over all
  * ranks. */
 static int32_t relieve_in_turn(struct gr_joint *j, int64_t *moves, graft_error *error)
 {

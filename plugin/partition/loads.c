@@ -1,4 +1,4 @@
-/* The loads of parts, with a tournament tree that knows the least loaded part.
+/* The loads of parts, with a tournament tree that finds the least loaded part.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/loads.h"
 
@@ -20,7 +20,7 @@ static int is_less_full(const struct gr_loads *loads, int32_t a, int32_t b)
     return loads->level[a] < loads->level[b] || (loads->level[a] == loads->level[b] && a < b);
 }
 
-/* The winner of two sibling nodes; a node may be empty (-1). */
+/* The less loaded of the parts of two sibling nodes; a node may be empty (-1). */
 static int32_t less_full(const struct gr_loads *loads, int32_t a, int32_t b)
 {
     if (a < 0 || b < 0) return a < 0 ? b : a;
@@ -32,7 +32,7 @@ static double load_share(const struct gr_loads *loads, int share, int64_t has)
     return (double)has / (double)loads->allowed[share];
 }
 
-/* The load of a part, over all quantities. */
+/* The load of a part: the maximum over all quantities. */
 static double level_of(const struct gr_loads *loads, int32_t part)
 {
     const int64_t *has = loads->has + (int64_t)part * GR_SHARES;

@@ -1,4 +1,4 @@
-/* The measure of a partition, and the predicted time of an epoch.
+/* Measures a partition, and predicts the time of an epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/partition.h"
 
@@ -8,14 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-/* The rows of the slice sorted by owner, and the last part or row that counted a column or a part. */
+/* The rows of the slice sorted by owner; for each column the last part, and for each part the last row, that counted
+ * it. */
 struct cut_counter {
     int64_t *begin;  /* [parts + 2] offsets of the rows of each part in `row` */
-    int64_t *row;    /* [n_rows] */
+    int64_t *row;    /* [n_rows] rows, sorted by owner */
     int64_t *source; /* [n_cols] 1 + the part that counted this column last */
     int64_t *sender; /* [parts] 1 + the row that counted this part last */
 
-    struct gr_pool pool; /* which has the arrays */
+    struct gr_pool pool; /* owns the arrays */
 };
 
 static int32_t cut_counter_init(const graft_context *context, struct cut_counter *count, const struct gr_slice *slice,
@@ -35,7 +36,8 @@ static int32_t cut_counter_init(const graft_context *context, struct cut_counter
     return GRAFT_OK;
 }
 
-/* Rows of a part are counted together, so the last part that counted a column shows whether the column is new. */
+/* Count a row. The rows of a part are counted together, so the last part that counted a column shows whether the column
+ * is new. */
 static void count_row(struct gr_partition_measure *measure, struct cut_counter *count, const struct gr_slice *slice,
                       int64_t row, const int32_t *owner)
 {

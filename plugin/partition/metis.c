@@ -1,4 +1,4 @@
-/* Method metis: the messages to and from the program graft-metis.
+/* Method metis: exchanges messages with the program graft-metis.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/metis.h"
 
@@ -16,7 +16,7 @@
 
 static const char name[] = "graft-metis";
 
-/* Whether the folder has the program. If so, path is its path. */
+/* Whether the folder has the program; `path` receives the path of the program. */
 static int program_exists(char *path, int64_t room, const char *folder, int length)
 {
     return snprintf(path, (size_t)room, "%.*s/%s", length, folder, name) < room && access(path, X_OK) == 0;
@@ -134,7 +134,7 @@ static int32_t check_owners_of(const struct answer *answer, int64_t n, int32_t p
     return GRAFT_OK;
 }
 
-/* The exit code is 0 unless the program ended with another one. */
+/* Run the program. *exit_code is its exit code, or 0 if it did not end by itself. */
 static int32_t run_metis(const graft_context *context, struct words *words, void *answer, int64_t bytes,
                          const struct gr_meanwhile *meanwhile, int *exit_code, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Partitions in files.
+/* Writes partitions to files, and reads them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/owners.h"
 
@@ -27,7 +27,7 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 64, "the head of the file has no padding");
 
-/* The CRC of the file with zeros in the place of the CRC. */
+/* Compute the CRC of the file with zeros in place of the CRC. */
 static uint32_t crc_of(struct head head, const int32_t *owner)
 {
     head.crc = 0;
@@ -80,7 +80,7 @@ int32_t gr_partition_owners_check_place(const char *path, const struct gr_graph_
     return access(folder, W_OK | X_OK) == 0 ? GRAFT_OK : gr_output_failed(path, errno, error);
 }
 
-/* gr_file_close() is always required. */
+/* Open a file and read its head. Always call gr_file_close(). */
 static int32_t open_owners(struct gr_file *file, const char *path, struct head *head, graft_error *error)
 {
     char shown[GR_FILE_NAME], quoted[GR_FILE_QUOTE], expected[GR_FILE_QUOTE];

@@ -1,6 +1,6 @@
-/* Partitions in files.
+/* Writes partitions to files, and reads them.
  *
- * A file has a head of 64 bytes and the owners, all in the order of bytes of x86-64 and aarch64:
+ * A file has a head of 64 bytes and the owners, in little-endian byte order:
  *
  *     uint64  "graftPF1"                      uint32  CRC32C of the file with zeros here
  *     int32   parts                           int64   vertices, entries of the graph
@@ -25,14 +25,14 @@ struct gr_graph_identity {
 int32_t gr_partition_owners_write(const char *path, const struct gr_graph_identity *graph, int32_t parts,
                                   const int32_t *owner, graft_error *error);
 
-/** Whether a partition could be written there; for a check before partitioning.
+/** Check before partitioning that the partition can be written to `path`.
  * \return OK; ERR_ARG (more parts than vertices); ERR_IO, with errno in native_code. */
 int32_t gr_partition_owners_check_place(const char *path, const struct gr_graph_identity *graph, int32_t parts,
                                         graft_error *error);
 
 /** Read a partition of this graph with this number of parts.
  * \param[out] owner  [n_vertices] Unchanged on failure.
- * \return OK; ERR_NOT_FOUND; ERR_IO; ERR_NOMEM; ERR_FORMAT: no such file, cut short, too long, with a wrong bit, of
- *         another graph or another number of parts, more parts than vertices, an owner out of range. */
+ * \return OK; ERR_NOT_FOUND; ERR_IO; ERR_NOMEM; ERR_FORMAT (not a partition, cut short, too long, damaged, of another
+ *         graph or another number of parts, more parts than vertices, an owner out of range). */
 int32_t gr_partition_owners_read(const graft_context *context, const char *path, const struct gr_graph_identity *graph,
                                  int32_t parts, int32_t *owner, graft_error *error);

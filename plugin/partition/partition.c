@@ -27,9 +27,10 @@ uint64_t gr_partition_slice_fingerprint(const struct gr_slice *slice)
     return sum;
 }
 
-/* Contiguous ranges, equal by vertices and entries together: a vertex goes to part floor(parts * s), where s is the
- * mean of the shares of vertices and of entries before the middle of the vertex. Sums are integers, so s does not
- * depend on how the graph is sliced. Training vertices are not balanced: ranges cannot separate adjacent ones. */
+/* Assign contiguous ranges of about equal size in vertices and entries together: a vertex goes to part floor(parts *
+ * s), where s is the mean of the shares of vertices and of entries before the middle of the vertex. Sums are integers,
+ * so s does not depend on how the graph is sliced. Training vertices are not balanced: ranges cannot separate adjacent
+ * ones. */
 int32_t gr_partition_block(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {
     static const int64_t   none[GR_SHARES];
@@ -56,7 +57,7 @@ int32_t gr_partition_block(const struct gr_partition_input *input, int32_t *mine
     return GRAFT_OK;
 }
 
-/* By a hash of the vertex: balanced within chance, and most edges are cut. */
+/* Assign by a hash of the vertex. Parts are as balanced as random assignments, and most edges are cut. */
 int32_t gr_partition_hash(const struct gr_partition_input *input, int32_t *mine, graft_error *error)
 {
     const uint64_t key = gr_random_key(0, GR_RANDOM_PARTITION, 0, 0);

@@ -1,4 +1,4 @@
-/* Refinement: vertices move to the part with more of their neighbours, on all ranks at once.
+/* Refines a partition: moves vertices to the part with more of their neighbours, on all ranks at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "partition/refine.h"
 #include "base/assert.h"
@@ -11,8 +11,8 @@
 enum { LEAST_GAIN = 1000 };
 
 /* Move a vertex to the part with most of its neighbours, if it fits there and has more neighbours there than in its own
- * part; or as many, and the other part has a smaller load. No part loses its last vertices, which all ranks may move at
- * once. */
+ * part; or as many, and the other part has a smaller load. No part loses its last vertices, even if all ranks move some
+ * at once. */
 static void improve_vertex(struct gr_joint *joint, int64_t row)
 {
     struct gr_loads *loads = &joint->loads;
@@ -43,7 +43,7 @@ static void improve_vertex(struct gr_joint *joint, int64_t row)
     if (to != from) gr_partition_loads_move(loads, weight, &joint->owner[row], to);
 }
 
-/* Rounds until a round gains too little. The best owners so far are in `best`. */
+/* Do rounds until a round gains too little. `best` has the best owners so far. */
 static int32_t run_rounds(struct gr_joint *joint, int64_t rounds, int32_t *best, struct gr_refinement *done,
                           graft_error *error)
 {

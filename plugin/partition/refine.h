@@ -1,4 +1,4 @@
-/* Refinement of a partition, by any method, over the ranks that have the slices.
+/* Refines a partition, made by any method, over the ranks that have the slices.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -9,8 +9,8 @@ struct gr_refinement {
     int64_t cut_before, cut; /* entries whose row and column have different owners */
 };
 
-/** The rounds of gr_partition_refine() on a joint whose vertices all have owners; the vertices of the slice receive the
- *  best owners. Collective. \return OK; ERR_NOMEM, ERR_CANCELLED: the same on all ranks; ERR_PEER. */
+/** Do the rounds of gr_partition_refine() on a joint whose vertices all have owners; the vertices of the slice receive
+ *  the best owners. Collective. \return OK; ERR_NOMEM, ERR_CANCELLED: the same on all ranks; ERR_PEER. */
 int32_t gr_partition_refine_rounds(struct gr_joint *joint, int64_t rounds, struct gr_refinement *done,
                                    graft_error *error);
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The excess of a part relative to the allowed amount, after adding (sign 1) or removing (-1) the vertex, or at present
+/* The excess of a part relative to the allowed amount: with the vertex added (sign 1) or removed (-1), or as it is
  * (0). */
 static double excess_of(const struct gr_loads *loads, int32_t part, const int64_t weight[GR_SHARES], int sign)
 {
@@ -43,8 +43,8 @@ static int32_t cheapest_part(const struct gr_loads *loads, int32_t from, const i
     return best;
 }
 
-/* A vertex may move to a full part if that reduces the total excess: two such moves exchange vertices that are heavy in
- * different quantities. */
+/* Do one pass over the vertices. A vertex may move to a full part if that reduces the total excess: two such moves
+ * exchange vertices that are heavy in different quantities. */
 int64_t gr_partition_loads_relieve_pass(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES], moves = 0;
@@ -78,8 +78,8 @@ static int is_part(int32_t owner, int32_t parts)
     return owner >= 0 && owner < parts;
 }
 
-/* Vertices with an owner stay there; other vertices go to the part with most of their neighbours, or else with the
- * least load. */
+/* Assign the vertices without a valid owner to the part with most of their neighbours, or else with the least load, and
+ * compute the loads. */
 static void place_all(struct gr_loads *loads, const struct gr_slice *slice, int32_t *mine)
 {
     int64_t weight[GR_SHARES];

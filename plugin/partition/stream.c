@@ -1,15 +1,15 @@
-/* Method stream: vertices one after the other.
+/* Method stream: assigns vertices one after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "partition/refine.h"
 
 #include <string.h>
 
-/* The first pass does not know the owners of later neighbours: alone it cuts 1.7 times as many edges of the Debian
- * graph. More passes than this gain little. */
+/* The number of passes, and the largest number of rounds of refinement. The first pass does not know the owners of
+ * later neighbours: alone it cuts 1.7 times as many edges of the Debian graph. More passes than this gain little. */
 enum { PASSES = 5, ROUNDS = 20 };
 
-/* Assign one vertex, given the owners of the others; -1: not assigned yet. */
+/* Assign one vertex, given the owners of the others, which are -1 if not assigned yet. */
 static void assign_vertex(struct gr_joint *joint, int64_t row)
 {
     struct gr_loads *loads = &joint->loads;
@@ -24,12 +24,12 @@ static void assign_vertex(struct gr_joint *joint, int64_t row)
     joint->owner[row] = part;
 }
 
-/* Vertices one after the other, each to the part with most of its neighbours, weighted by the remaining capacity:
- * linear deterministic greedy (Stanton and Kliot, KDD 2012) with the maximum over the quantities as the load. Further
- * passes begin with empty parts, and use the previous owners of vertices that have no new one (Nishimura and Ugander,
- * KDD 2013). A vertex that fits nowhere goes to the part that it overfills least; at the end overfull parts are
- * relieved as in gr_partition_repair(). A part then has at most GR_PARTITION_LIMIT times the mean of each quantity, or
- * one vertex more where vertices are few or heavy.
+/* Assign vertices one after the other, each to the part with most of its neighbours, weighted by the remaining
+ * capacity: linear deterministic greedy (Stanton and Kliot, KDD 2012) with the maximum over the quantities as the load.
+ * Further passes begin with empty parts, and use the previous owners of vertices that have no new one (Nishimura and
+ * Ugander, KDD 2013). A vertex that fits nowhere goes to the part that it overfills least; at the end overfull parts
+ * are relieved as in gr_partition_repair(). A part then has at most GR_PARTITION_LIMIT times the mean of each quantity,
+ * or one vertex more where vertices are few or heavy.
  *
  * Over ranks all slices are assigned at once, and ranks know the assignments of the others up to the last block; see
  * joint.h. The result is refined. Refinement moves no vertex to a full part, so the passes before it fill parts only to

@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-/* Places for each vertex that may be looked up. */
+/* The number of slots for each vertex that may be looked up. */
 enum { SPARSITY = 2 };
-/* An array of up to SMALL_ARRAY numbers may be much larger than a table: it is read in half the time. */
+/* An array of up to SMALL_ARRAY numbers is preferred even if it is much larger than a table: reading it takes half the
+ * time. */
 enum { SMALL_ARRAY = 4 << 20, SPARSITY_OF_ARRAY = 32 };
 
 static int64_t slots_for(const struct gr_numbering *numbering, int64_t most, int *hashed)
@@ -96,7 +97,7 @@ int32_t gr_sample_grow(const graft_context *context, void **array, int64_t *capa
     return GRAFT_OK;
 }
 
-/* Grow two arrays of one capacity. If one has no memory, both are freed. */
+/* Grow two arrays that share a capacity. If there is no memory for one, both are freed. */
 static int32_t grow_pair(const graft_context *context, void *array[2], const uint64_t bytes[2], int64_t *capacity,
                          int64_t wanted, graft_error *error)
 {
@@ -212,7 +213,7 @@ static int32_t add_seeds(const struct gr_making *g, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Other ranks, which extend the last layer, learn that this rank has no seeds. */
+/* Take part in the collective extension of the last layer, so that the other ranks learn of the error of this rank. */
 static int32_t tell_ranks(const struct gr_making *g, int32_t rc, graft_error *error)
 {
     const struct gr_extension *extension = g->request->extension;

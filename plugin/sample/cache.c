@@ -1,4 +1,4 @@
-/* Historical embeddings.
+/* The cache of historical embeddings.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/cache.h"
 
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The batch of a row that must not be used. */
+/* The value of `since` for a row that must not be used. */
 enum { NEVER = -1 };
 
 int32_t gr_sample_cache_init(struct gr_cache *c, struct gr_budget *budget, int64_t n, int64_t rows, int64_t width,
@@ -133,7 +133,7 @@ static void append_row(struct gr_cache *c, int32_t row)
     c->last = row;
 }
 
-/* The row of a vertex: its present row, a free row, or the oldest row. */
+/* Choose the row of a vertex: its current row, a free row, or the oldest row. */
 static int32_t place_row(struct gr_cache *c, int32_t vertex)
 {
     int32_t row = c->row_of[vertex];
@@ -181,7 +181,7 @@ int64_t gr_sample_cache_store(struct gr_cache *c, const int32_t *vertex, int64_t
             if (row == GR_NOT_CACHED || c->row_of[vertex[i]] != row) continue; /* evicted by a row of this call */
             record = c->bytes + row * c->row_bytes;
             c->since[row] = now;
-            /* A row that no code could encode in its message was received as NaN. */
+            /* A row that could not be encoded in its message was received as NaN. */
             if ((c->has_no_messages || !isnan(from[i * c->codec.width])) &&
                 gr_codec_encode_row(&c->codec, 0, from + i * c->codec.width, NULL, record) == GR_CODEC_DONE)
                 continue;
@@ -203,7 +203,7 @@ int64_t gr_sample_cache_first_broken(const struct gr_cache *c, const uint8_t *re
     return count;
 }
 
-/* Set row_of for these vertices. Returns whether each vertex is valid, and occurs once. */
+/* Set row_of for the vertices of rows 0 .. count-1. Returns whether each vertex is valid, and occurs once. */
 static int turn_places(struct gr_cache *c, const int32_t *vertex, int64_t count)
 {
     for (int64_t v = 0; v < c->n; v++) c->row_of[v] = GR_NOT_CACHED;

@@ -15,11 +15,11 @@ enum { PARTS_OF_BATCH = 10 };
 
 struct clusters {
     int64_t  n_parts, n_drawn, n_batches; /* n_drawn: parts with seeds */
-    int32_t *part;                        /* of each vertex */
-    int64_t *first, *member;              /* vertices of each part */
-    int64_t *first_seed, *seed;           /* likewise */
-    int64_t *drawn;                       /* the parts that have seeds */
-    int64_t *order;                       /* of an epoch */
+    int32_t *part;                        /* [n] part of each vertex */
+    int64_t *first, *member;              /* [n_parts + 1] offsets of the vertices of each part in member[n] */
+    int64_t *first_seed, *seed;           /* [n_parts + 1] offsets of the seeds of each part in seed[n_seeds] */
+    int64_t *drawn;                       /* [n_drawn] the parts that have seeds */
+    int64_t *order;                       /* [n_drawn] the same parts in the order of an epoch */
     int      is_metis;
 };
 
@@ -28,7 +28,7 @@ static int32_t listen_for_cancel(void *context, graft_error *error)
     return gr_context_check_cancel(context, error);
 }
 
-/* METIS if its program is installed, else a method that needs no program. */
+/* Partition by METIS, or, if that is not possible, by a method that needs no program. */
 static int32_t partition(const struct gr_kind_source *source, struct clusters *c, graft_error *error)
 {
     const struct gr_slice           slice = { .rows = source->graph };
@@ -57,7 +57,7 @@ static int copy_partition(const struct gr_kind_source *source, struct clusters *
     return 1;
 }
 
-/* The vertices of `list`, or all of them, by part, else in their order. */
+/* Sort the vertices of `list`, or all if it is NULL, by part; vertices of a part keep their order. */
 static void sort_by_part(const struct clusters *c, const int64_t *list, int64_t count, int64_t *first, int64_t *sorted)
 {
     for (int64_t p = 0; p <= c->n_parts; p++) first[p] = 0;
@@ -116,7 +116,7 @@ static void order_clusters(const void *state, uint64_t seed, int64_t epoch, int6
     }
 }
 
-/* The parts of the seeds, in the order of the first seed of each. */
+/* Add all vertices of the parts of the seeds, in the order of the first seed of each part. */
 static int32_t add_parts(const struct gr_making *g, graft_error *error)
 {
     const struct clusters         *c = g->request->state;

@@ -1,8 +1,8 @@
-/* Neighbours of one vertex.
+/* Draws neighbours of one vertex.
  *
- * Without weights and replacement: R. W. Floyd's algorithm (Bentley and Floyd 1987, "A sample of brilliance"), k draws
- * for k of d. With weights: each entry gets the key -log(u) / w, and the k smallest are taken (Efraimidis and Spirakis
- * 2006), which is equivalent to drawing one after the other without replacement.
+ * Without weights and replacement, R. W. Floyd's algorithm (Bentley and Floyd 1987, "A sample of brilliance") needs k
+ * draws for k of d entries. With weights, each entry gets the key -log(u) / w, and the k smallest are taken (Efraimidis
+ * and Spirakis 2006), which is equivalent to drawing one after the other without replacement.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/draw.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* With more draws than this, repeated draws are found in a table. */
+/* With more draws than this, repeated draws are found by a hash table, not by a scan. */
 enum { SCANNED = GR_DRAWN_TOGETHER };
 
 gr_draw_rows_fn gr_sample_draw_rows_for(enum gr_isa isa)
@@ -18,7 +18,7 @@ gr_draw_rows_fn gr_sample_draw_rows_for(enum gr_isa isa)
     return GR_FOR_ISA(gr_sample_draw_rows, isa);
 }
 
-/* Random words of one vertex. */
+/* The random words of one vertex. */
 struct words {
     uint64_t key, vertex, block;
     uint32_t word[4];
@@ -34,7 +34,7 @@ static uint32_t next_word(struct words *words)
     return words->word[--words->left];
 }
 
-/* Uniform in 0 .. range-1, without bias (Lemire 2019, "Fast random integer generation in an interval"). */
+/* Draw uniformly from 0 .. range-1, without bias (Lemire 2019, "Fast random integer generation in an interval"). */
 static uint32_t draw_below(struct words *words, uint32_t range)
 {
     uint64_t product = (uint64_t)next_word(words) * range;
@@ -46,7 +46,7 @@ static uint32_t draw_below(struct words *words, uint32_t range)
     return (uint32_t)(product >> 32);
 }
 
-/* In (0, 1]. */
+/* Draw uniformly from (0, 1]. */
 static double draw_unit(struct words *words)
 {
     const uint64_t high = next_word(words), low = next_word(words);
@@ -61,7 +61,7 @@ double gr_sample_draw_unit(uint64_t key, uint64_t name)
     return draw_unit(&words);
 }
 
-/* Vertices of other ranks are columns without rows. */
+/* The degree of v; 0 for vertices of other ranks, which are columns without rows. */
 static int64_t degree_of(const graft_csr *graph, int64_t v)
 {
     return v < graph->n_rows ? graph->row_ptr[v + 1] - graph->row_ptr[v] : 0;
@@ -122,7 +122,7 @@ static int was_drawn(const int64_t *entries, int64_t count, int64_t entry)
     return 0;
 }
 
-/* Note an entry in the table of 4 k places; returns whether it was there. */
+/* Insert an entry into the hash table; returns whether it was there already. */
 static int note_drawn(int64_t *table, int64_t places, int64_t entry)
 {
     int64_t at = (int64_t)((uint64_t)entry * 0x9E3779B97F4A7C15u % (uint64_t)places);
@@ -133,7 +133,7 @@ static int note_drawn(int64_t *table, int64_t places, int64_t entry)
     return 0;
 }
 
-/* k of d entries, all subsets with equal probability. */
+/* Draw k of d entries; all subsets have equal probability. */
 static void draw_subset(struct words *words, struct gr_draw_space *space, int64_t begin, int64_t d, int64_t k,
                         int64_t *entries)
 {
@@ -229,7 +229,7 @@ void gr_sample_draw_entries(const struct gr_draw_rule *rule, struct gr_draw_spac
     struct words  words = { .key = key };
     int64_t       begin;
 
-    if (k == 0) return; /* also if there is no row v, and no name */
+    if (k == 0) return; /* then row v may not exist, and has no name */
     begin = rule->graph->row_ptr[v];
     words.vertex = gr_sample_draw_name(rule, v);
     if (fanout == GR_ALL_NEIGHBOURS || (!rule->replace && !weighted && k == d)) take_all(begin, d, entries);

@@ -1,5 +1,5 @@
-/* Draws of several rows at once, one row in each lane: the same draws as gr_sample_draw_entries(), without weights and
- * replacement. Compiled once for each instruction set: ISA is part of the name of the function.
+/* Draws entries of several rows at once, one row in each lane: the same as gr_sample_draw_entries(), without weights
+ * and replacement. Compiled once for each instruction set: ISA is part of the name of the function.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/draw.h"
 
@@ -10,11 +10,11 @@
 
 enum { ROWS = WIDE_BYTES / 8, ROWS_AHEAD = 16 };
 
-/* The rows of a group: vertices, their draws, and the numbers of entries beyond the draws. */
+/* A group of rows, one in each lane. */
 struct row_group {
-    gr_draw_lanes low, high; /* halves of the numbers of vertices */
-    gr_draw_lanes range;     /* of the next draw */
-    gr_draw_lanes doubtful;  /* all bits, if a draw may need another random word */
+    gr_draw_lanes low, high; /* halves of gr_sample_draw_name() of the vertices */
+    gr_draw_lanes range;     /* the next draw is below this number */
+    gr_draw_lanes doubtful;  /* all bits are set if a draw may need another random word */
     gr_draw_lanes draw[GR_DRAWN_TOGETHER];
 };
 

@@ -1,4 +1,4 @@
-/* Vertices drawn for each layer (LADIES, Zou et al. 2019, algorithm 1), in proportion to the squared norms of the
+/* Draws vertices for each layer (LADIES, Zou et al. 2019, algorithm 1), in proportion to the squared norms of the
  * columns of D^-1 A, restricted to the rows of the destinations: q_u is the sum of 1 / degree^2 over the edges from u
  * to destinations. Destinations themselves are sources in any case, so their edges stay, with weight 1.
  *
@@ -10,13 +10,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/kind.h"
 
-/* Of the candidates: in-neighbours of the destinations that are no destinations. */
+/* The candidates of a layer: in-neighbours of the destinations that are not destinations themselves. */
 struct candidates {
-    int64_t  first, count; /* the number of the first one in the batch */
-    double  *q;            /* [count] */
+    int64_t  first, count; /* the index of the first one in the batch, and the number of candidates */
+    double  *q;            /* [count] q_u */
     double  *key;          /* [count] */
-    double   threshold;    /* of keys */
-    int64_t *number;       /* [count] in the batch, if it is drawn; else -1 */
+    double   threshold;    /* candidates with smaller keys are kept */
+    int64_t *number;       /* [count] index in the batch of each drawn candidate; -1 for the others */
 };
 
 static void find_importance(const struct gr_sampled_layer *layer, struct candidates *c)
@@ -31,7 +31,7 @@ static void find_importance(const struct gr_sampled_layer *layer, struct candida
     }
 }
 
-/* The smallest key that is not kept, in a heap with space for all smaller keys. */
+/* Find the smallest key that is not kept, with a heap of this key and all smaller ones. */
 static void find_threshold(const struct gr_making *g, uint64_t draw, int64_t fanout, struct candidates *c, double *heap,
                            int64_t *entry)
 {

@@ -1,6 +1,6 @@
-/* In-neighbours of each destination: for each layer, count the draws, draw, and number the new vertices. Vertices are
- * numbered in the order of the first edge that needs them, also with several threads: each place keeps the first edge
- * that needs it, and the vertices of these edges are numbered in order.
+/* Samples in-neighbours of each destination: for each layer, counts the draws, draws, and numbers the new vertices.
+ * Vertices are numbered in the order of the first edge that needs them, also with several threads: the slot of each
+ * vertex records the first edge that needs it, and then the vertices of these edges are numbered in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sample/kind.h"
 
@@ -34,7 +34,7 @@ static void count_draws(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The source vertices of entries. */
+/* Read the source vertices of entries. */
 static void read_columns(const graft_csr *graph, const int64_t *entry, int32_t *col, int64_t count)
 {
     const int32_t *narrow = graph->col_idx;
@@ -49,7 +49,7 @@ static void read_columns(const graft_csr *graph, const int64_t *entry, int32_t *
     }
 }
 
-/* The entries of some rows, and their source vertices. */
+/* Draw the entries of rows begin .. end-1, and read their source vertices. */
 static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
 {
     const struct drawing      *d = arg;
@@ -81,8 +81,9 @@ static void draw_rows(void *arg, int64_t chunk, int64_t begin, int64_t end)
     read_columns(rule->graph, layer->entry + first, layer->col + first, layer->row_ptr[end] - first);
 }
 
-/* One thread, by the array: numbers in the order of the edges, some edges at a time. Edges whose vertices have no
- * number are found first, without branches, because branches would be mispredicted; a vertex may be found twice. */
+/* Number the vertices in one thread, with the array, in the order of the edges, some edges at a time. Edges whose
+ * vertices have no number are found first, without branches, which would be mispredicted; a vertex may be found
+ * twice. */
 static void number_by_array(struct drawing *d)
 {
     struct gr_sampled_layer *layer = d->layer;
@@ -114,7 +115,7 @@ static void number_by_array(struct drawing *d)
     d->batch->n_vertices = next;
 }
 
-/* One thread, by the table. */
+/* Number the vertices in one thread, with the hash table. */
 static void number_by_table(struct drawing *d)
 {
     struct gr_numbering     *numbering = &d->work->numbering;
@@ -142,7 +143,7 @@ static void number_by_table(struct drawing *d)
     d->batch->n_vertices = next;
 }
 
-/* Edge e as a value of its place: larger for earlier edges, and less than any number. */
+/* The value that marks a slot with edge e: larger for earlier edges, and less than any number of a vertex. */
 static int32_t mark_of(int64_t e)
 {
     return (int32_t)(-1 - e);
@@ -223,7 +224,7 @@ static int32_t number_together(struct drawing *d, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The row pointers of a layer, and memory for its edges, for all their source vertices, and for their draws. */
+/* Compute the row pointers of a layer, and reserve memory for its edges, their source vertices, and their draws. */
 static int32_t count_layer(struct drawing *d, graft_error *error)
 {
     struct gr_sampled_layer *layer = d->layer;

@@ -1,4 +1,4 @@
-/* Numbers of vertices in a batch, by an array over all vertices or by a hash table.
+/* Maps vertices of the graph to their numbers in a batch, by an array over all vertices or by a hash table.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/** Numbers of vertices, by an array over all vertices or, if an array would be larger, by a hash table with linear
- *  probing. slot() finds the place of a vertex, and may be called by several threads. A place holds the number of its
- *  vertex, at least 0, or a negative value before it is numbered. */
+/** The number of a vertex is its index in the batch. Numbers are in an array over all vertices or, if that would be
+ *  larger, in a hash table with linear probing. slot() finds the slot of a vertex, and may be called by several
+ *  threads. A slot has the number of its vertex, or a negative value as long as the vertex has none. */
 struct gr_numbering {
     int64_t          n;     /* vertices of the graph */
-    int64_t          slots; /* a power of two if there are keys */
+    int64_t          slots; /* number of slots, a power of two if there are keys */
     _Atomic int32_t *key;   /* [slots] the vertex, or -1; NULL: slot v belongs to vertex v */
     _Atomic int32_t *number;
 };
@@ -50,7 +50,7 @@ static inline int64_t gr_sample_numbering_slot_alone(struct gr_numbering *number
     }
 }
 
-/** The number of a vertex, or GR_NO_NUMBER. Absent vertices get no place. */
+/** Get the number of a vertex, or GR_NO_NUMBER. A vertex that has no slot gets none. */
 static inline int32_t gr_sample_numbering_find(const struct gr_numbering *numbering, int32_t v)
 {
     int64_t at = v;

@@ -4,7 +4,8 @@
 
 #include "base/option_row.h"
 
-/** The kinds of samplers: X(constant, word, numbers of gr_form). Each is a row gr_sample_WORD of a file of sample/. */
+/** The kinds of samplers: X(constant, word, numbers of gr_form). Each has a table gr_sample_WORD in a file of
+ * sample/. */
 /* clang-format off */
 #define GR_SAMPLER_MAP(X)                                                                                              \
     X(NEIGHBOUR, neighbour, ":replace?")                                                                               \

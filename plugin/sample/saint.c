@@ -1,5 +1,5 @@
-/* Batches of the vertices of random walks (GraphSAINT, Zeng et al. 2020, section 3.4), with the normalisation of
- * section 3.2. Roots are the seeds of the batch; a walk goes from a vertex to one of its in-neighbours, with equal
+/* Makes batches of the vertices of random walks (GraphSAINT, Zeng et al. 2020, section 3.4), with the normalisation of
+ * section 3.2. Walks begin at the seeds of the batch; a step goes from a vertex to one of its in-neighbours, with equal
  * probabilities.
  *
  * N batches are drawn in create(). Let C_v and C_e be the numbers of drawn batches with vertex v and edge e from u to
@@ -16,10 +16,10 @@
 
 struct saint {
     const graft_csr  *graph;
-    uint8_t          *is_seed; /* a bit for each vertex */
+    uint8_t          *is_seed; /* one bit for each vertex */
     int64_t           walk;
     int64_t           n_drawn;             /* N */
-    _Atomic uint32_t *of_vertex, *of_edge; /* C */
+    _Atomic uint32_t *of_vertex, *of_edge; /* C_v and C_e */
 };
 
 static int64_t step_from(const graft_csr *graph, int64_t v, uint64_t key, int64_t root, int64_t step)
@@ -113,10 +113,10 @@ struct counting {
     const struct gr_kind_source *source;
     struct saint                *saint;
     int                          threads;
-    struct gr_batch             *batch; /* [threads] */
+    struct gr_batch             *batch; /* [threads] batch of each thread */
     struct gr_sample_work       *work;  /* [threads] */
     int64_t                     *seeds;
-    int64_t                      epoch; /* negative */
+    int64_t                      epoch; /* a negative number, which no epoch of the host has */
     _Atomic int32_t              failed;
 };
 
@@ -147,7 +147,7 @@ static void count_one(void *arg, int64_t b, int64_t begin, int64_t end)
     else count_batch(c->saint, &c->batch[t]);
 }
 
-/* All batches of an epoch. Epochs of the host are never negative. */
+/* Draw and count all batches of epoch c->epoch. */
 static int32_t count_epoch(struct counting *c, graft_error *error)
 {
     const struct gr_kind_source *source = c->source;

@@ -29,8 +29,8 @@ struct gr_sampled_layer {
     int64_t *row_ptr;
     int32_t *col;
     int64_t *entry;
-    float   *weight;               /* of edges; see gr_batch */
-    int64_t  rows, edges, weights; /* capacities */
+    float   *weight;               /* weights of the edges; see gr_batch */
+    int64_t  rows, edges, weights; /* capacities of the arrays */
 };
 
 /** The blocks of a batch, in memory that grows to the size of the largest batch. */
@@ -42,11 +42,11 @@ struct gr_batch {
     struct gr_sampled_layer layers[GR_SAMPLE_LAYERS_MAX];
 
     int     is_subgraph;  /* layers[0] has the edges of all layers */
-    int     weighs_edges; /* a sum of a row with the weights of its edges estimates the sum over all its neighbours; */
-    int     normalizes;   /* and is meant to be scaled so that the weights add up to the number of neighbours */
+    int     weighs_edges; /* a sum of a row with the weights of its edges estimates the sum over all its neighbours */
+    int     normalizes;   /* that sum is to be scaled as if the weights added up to the number of neighbours */
     int     weighs_seeds; /* a sum over seeds with their weights estimates the sum over all seeds of the sampler */
-    float  *weight;       /* [n_vertices] */
-    int64_t weights;      /* capacity */
+    float  *weight;       /* [n_vertices] weights of seeds */
+    int64_t weights;      /* capacity of `weight` */
 };
 
 /** Layer l of a batch, without weights if the batch has none. The last layer of a subgraph has the rows of the seeds,
@@ -65,13 +65,13 @@ static inline struct gr_sampled_layer gr_sample_batch_layer(const struct gr_batc
 
 void    gr_sample_batch_fini(const graft_context *context, struct gr_batch *batch);
 int64_t gr_sample_batch_bytes(const struct gr_batch *batch);
-/** Edges of all blocks. */
+/** The number of edges of all blocks. */
 int64_t gr_sample_batch_edges(const struct gr_batch *batch);
 
 /** The work space for making a batch, besides the memory of the batch. */
 struct gr_sample_work {
     struct gr_numbering   numbering;
-    struct gr_draw_space *space; /* [threads] */
+    struct gr_draw_space *space; /* [threads] space of each thread */
     int                   threads;
     int64_t              *first; /* [chunks] new vertices in each chunk of edges */
     int64_t               chunks;
@@ -100,30 +100,30 @@ struct gr_sampler_source {
     const int64_t   *seeds;
     int64_t          n_seeds;
     int32_t          n_layers;
-    const int64_t   *fanout;    /* [n_layers]; NULL: of option fanout, and the graph is square */
+    const int64_t   *fanout;    /* [n_layers] fanout of each layer; NULL: that of option fanout, for a square graph */
     int64_t          n_batches; /* number of batches, with sizes that differ by at most one; 0: option batch_size */
     int32_t          rank;      /* ranks shuffle their seeds differently */
-    const int64_t   *degree;    /* as in gr_draw_rule, and: */
+    const int64_t   *degree;    /* degree, name and shift as in gr_draw_rule */
     const int64_t   *name;
     const int32_t   *shift;
-    int              neighbours; /* batches have drawn neighbours, whatever option sampler is, and: */
-    int              by_parts;   /* their seeds are in the order of option sampler */
+    int              neighbours; /* batches have drawn neighbours, whatever option sampler is */
+    int              by_parts;   /* the kind of option sampler deals the seeds, also with `neighbours` */
 
-    const graft_sampler       *like;      /* of the same graph and options, whose partition may be copied; or NULL */
+    const graft_sampler       *like; /* a sampler of the same graph and options with a partition to copy; or NULL */
     const struct gr_extension *extension; /* NULL: none. Otherwise next() is collective, and makes single batches */
 };
-/** As graft_sample_api.create() and the other functions; `graph` stays the caller's. */
+/** These functions do what those of graft_sample_api do. The caller keeps `graph`. */
 int32_t gr_sampler_create(graft_context *context, const struct gr_sampler_source *source, graft_sampler **sampler,
                           graft_error *error);
 int32_t gr_sampler_begin(graft_sampler *sampler, int64_t epoch, int64_t first, graft_error *error);
 int64_t gr_sampler_batches(const graft_sampler *sampler);
-/** The seeds of the epoch in their order, and the place of the first seed of a batch; for the batch after the last, the
+/** The seeds of the epoch in their order, and the index of the first seed of a batch; for the batch after the last, the
  *  number of seeds. */
 const int64_t *gr_sampler_seeds(const graft_sampler *sampler);
 int64_t        gr_sampler_first_seed(const graft_sampler *sampler, int64_t batch);
 int64_t        gr_sampler_bytes(graft_sampler *sampler);
 int32_t        gr_sampler_next(graft_sampler *sampler, graft_error *error);
-/** Allocate the work of the team, for the present number of threads, so that next() can begin. \return OK;
+/** Allocate the work space of the team, for the current number of threads, so that next() can begin. \return OK;
  *  ERR_NOMEM. */
 int32_t        gr_sampler_prepare(graft_sampler *sampler, graft_error *error);
 int32_t        gr_sampler_sample(graft_sampler *sampler, const int64_t *seeds, int64_t n, int all, graft_error *error);
@@ -132,15 +132,15 @@ int32_t        gr_sampler_prefetch(graft_sampler *sampler, int32_t *made, graft_
 const struct gr_batch *gr_sampler_batch(const graft_sampler *sampler);
 void                   gr_sampler_explain(graft_sampler *sampler, char *text, uint64_t capacity);
 void                   gr_sampler_destroy(graft_sampler *sampler);
-/** Whether its draws depend on values of the graph. */
+/** Whether the draws of the sampler depend on values of the graph. */
 int                    gr_sampler_reads_values(const graft_sampler *sampler);
-/** Whether these are its seeds. */
+/** Whether `seeds` are the seeds of the sampler. */
 int                    gr_sampler_has_seeds(const graft_sampler *sampler, const int64_t *seeds, int64_t n_seeds);
-/** The same graph with arrays at other addresses. No batch is being made. */
+/** Replace the graph by the same graph with arrays at other addresses. No batch may be in the making. */
 void                   gr_sampler_set_graph(graft_sampler *sampler, const graft_csr *graph);
-/** A line on the parts or walks of batches, if any. */
+/** Add a line on the parts or walks of batches, if there are any. */
 void                   gr_sampler_explain_kind(const graft_sampler *sampler, struct gr_text *text);
 /** Whether the arrays of `graph` that the sampler reads are the arrays of create(). */
 int                    gr_sampler_reads(const graft_sampler *sampler, const graft_csr *graph);
-/** The matrix of the host. */
+/** A pointer to the field for the host's matrix, from which the sampler was created. */
 graft_matrix         **gr_sampler_graph(graft_sampler *sampler);

@@ -30,42 +30,42 @@ struct work_item {
 
 /* The seeds, and the batches of an epoch to which they are dealt. */
 struct deal {
-    uint64_t key_seed; /* of the order */
+    uint64_t key_seed; /* random seed of the order of an epoch */
     int64_t  n_seeds, batch_size, n_batches;
     int      is_even;  /* sizes of batches differ by at most one seed; else all but the last have batch_size seeds */
-    int64_t *seeds;    /* [n_seeds] */
+    int64_t *seeds;    /* [n_seeds] in the order of the caller of create() */
     int64_t *shuffled; /* [n_seeds] in the order of the epoch */
-    int64_t *first;    /* [n_batches + 1] the first seed of each batch in it */
+    int64_t *first;    /* [n_batches + 1] index in `shuffled` of the first seed of each batch */
 };
 
 /* Batches that are made, or were made ahead. */
 struct queue {
-    pthread_mutex_t   lock; /* of all other fields */
-    pthread_cond_t    done; /* a claimed batch is ready or failed */
+    pthread_mutex_t   lock; /* protects all other fields */
+    pthread_cond_t    done; /* signals that a claimed batch is ready or failed */
     struct slot      *slots;
     int64_t           n_slots;
     int64_t           epoch, first; /* arguments of begin() */
     int64_t           current;      /* the last batch of next(), or first - 1 */
-    int64_t           claimed;      /* the next one to claim */
+    int64_t           claimed;      /* the next batch to claim */
     int64_t           in_making;
-    struct work_item *idle; /* of one thread each */
+    struct work_item *idle; /* unused work spaces, each for one thread */
 };
 
 struct graft_sampler {
     struct gr_handle              handle;
     graft_context                *context;
-    struct gr_pool                pool; /* of all that is made by create() */
+    struct gr_pool                pool; /* owns all that create() makes */
     graft_matrix                 *matrix;
     graft_csr                     graph;
     struct gr_draw_rule           rule;
-    const struct gr_sampler_kind *kind;    /* it deals the seeds */
-    void                         *state;   /* of this kind; or NULL */
-    struct gr_batch_request       request; /* of a batch of the epoch, without its seeds */
+    const struct gr_sampler_kind *kind;    /* the kind that deals the seeds */
+    void                         *state;   /* the state of this kind; or NULL */
+    struct gr_batch_request       request; /* the request for a batch of the epoch, without its seeds */
     struct deal                   deal;
     struct queue                  queue;
-    struct gr_sample_work         team_work; /* of the caller's team */
-    struct gr_batch               single;    /* of sample() */
-    const struct gr_batch        *given;     /* by next() or sample(); or NULL */
+    struct gr_sample_work         team_work; /* work space of the caller's team */
+    struct gr_batch               single;    /* the batch of sample() */
+    const struct gr_batch        *given;     /* the last batch of next() or sample(); or NULL */
 };
 
 #define KIND(constant, word, numbers) [GR_SAMPLER_##constant] = &gr_sample_##word,
@@ -96,7 +96,7 @@ static int32_t read_fanout(graft_sampler *s, const struct gr_sampler_source *sou
     return gr_option_spread_widths(list, s->request.n_layers, "option 'fanout'", "layers", s->request.fanout, error);
 }
 
-/* The size and the number of batches; parts of a partition may be fewer than batches. */
+/* Compute the size and the number of batches. A kind that deals parts may lower the number in its create(). */
 static int32_t read_batch_sizes(graft_sampler *s, const struct gr_sampler_source *source, graft_error *error)
 {
     const struct gr_sample_options *options = gr_sample_options(s->context);
@@ -211,7 +211,7 @@ static int32_t check_source(const struct gr_sampler_source *source, graft_error 
     return GRAFT_OK;
 }
 
-/* The kind that makes batches, the kind that deals the seeds, and how neighbours are drawn. */
+/* Choose the kind that makes batches, the kind that deals the seeds, and how neighbours are drawn. */
 static void choose_kind(graft_sampler *s, const struct gr_sampler_source *source)
 {
     const struct gr_sample_options *options = gr_sample_options(s->context);
@@ -354,7 +354,7 @@ static struct slot *slot_of_batch(const graft_sampler *s, int64_t batch)
     return &s->queue.slots[batch % s->queue.n_slots];
 }
 
-/* Space of one thread, from the list or new. */
+/* Take a work space for one thread from the list, or make one. */
 static int32_t take_work(graft_sampler *s, struct work_item **taken, graft_error *error)
 {
     struct work_item *item;
@@ -393,7 +393,7 @@ static void release_claimed(graft_sampler *s, int64_t batch, int32_t rc)
     pthread_mutex_unlock(&s->queue.lock);
 }
 
-/* Make a claimed batch, with the status of its work. */
+/* Make a claimed batch, unless rc, the status of its work space, is an error; then mark it as ready or failed. */
 static int32_t make_claimed_batch(graft_sampler *s, int64_t batch, struct gr_sample_work *work, int32_t rc,
                                   graft_error *error)
 {
@@ -409,7 +409,7 @@ static int32_t make_claimed_batch(graft_sampler *s, int64_t batch, struct gr_sam
     return rc;
 }
 
-/* Make it on this thread only. */
+/* Make a claimed batch on this thread only. */
 static int32_t make_alone(graft_sampler *s, int64_t batch, graft_error *error)
 {
     struct work_item *item = NULL;
@@ -430,7 +430,7 @@ int32_t gr_sampler_prepare(graft_sampler *s, graft_error *error)
     return gr_sample_work_init(s->context, &s->team_work, s->graph.n_cols, threads, error);
 }
 
-/* Make it with the team of the caller. */
+/* Make a claimed batch with the team of the caller. */
 static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error)
 {
     return make_claimed_batch(s, batch, &s->team_work, gr_sampler_prepare(s, error), error);
@@ -440,7 +440,7 @@ static int32_t make_together(graft_sampler *s, int64_t batch, graft_error *error
 static int64_t claim(graft_sampler *s, int64_t most, int64_t *begin)
 {
     const int64_t oldest =
-        s->queue.current < s->queue.first ? s->queue.first : s->queue.current; /* in use, or the next */
+        s->queue.current < s->queue.first ? s->queue.first : s->queue.current; /* the batch in use, or the next one */
     int64_t count = 0;
 
     *begin = s->queue.claimed;

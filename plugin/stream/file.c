@@ -1,5 +1,5 @@
 /* Checkpoints of a stream: a file for each rank, with the network, counters, pairs, and states. The files of all ranks
- * are written before the first one gets its name, and load() compares the data that are equal on all ranks.
+ * are written under temporary names before any is renamed. load() compares the data that must be equal on all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "network/file.h"
 #include "base/crc.h"
@@ -15,7 +15,7 @@
 
 enum { TEXTS = GR_NETWORK_TEXTS + 9, TENSORS = 4, PAIR_COLUMNS = 3 };
 
-/* The texts of the stream in a file, besides the texts of the network. */
+/* The texts in the metadata of a file: those of the network, and then those of the stream. */
 struct texts {
     struct gr_network_texts network;
     char                    value[TEXTS - GR_NETWORK_TEXTS][24];
@@ -49,7 +49,7 @@ static void describe_stream(const graft_stream *s, struct texts *t)
     }
 }
 
-/* The counters of a stream in a file; `number` is the number of a slot in the file. */
+/* The counters of a stream in a file, all int64_t. */
 struct numbers {
     struct gr_stream_counters counters;
     int64_t                   train_seen, held_seen, train_count, held_count, waiting;
@@ -58,12 +58,12 @@ struct numbers {
 enum { NUMBERS = sizeof(struct numbers) / sizeof(int64_t), VALUES = 3 };
 _Static_assert(sizeof(struct numbers) % sizeof(int64_t) == 0, "numbers are int64");
 
-/* The data of a stream in a file, in separate arrays. */
+/* The data of a stream in a file. */
 struct contents {
     struct numbers numbers;
     double         values[VALUES];
-    int64_t       *pairs;  /* [pairs and waiting inputs x PAIR_COLUMNS] slots in the file, and stride or `due` */
-    void         **states; /* [n_states] */
+    int64_t       *pairs;  /* [(pairs + waiting inputs) x PAIR_COLUMNS] two states, and stride or `due` */
+    void         **states; /* [n_states] memory of each state */
     int64_t        n_states;
 };
 
@@ -72,7 +72,7 @@ static int64_t pair_rows(const struct numbers *n)
     return n->train_count + n->held_count + n->waiting;
 }
 
-/* Number the slots that are in use, and list pairs with these numbers. */
+/* List the slots that are in use as states, and pairs with the indices of their states in this list. */
 static int32_t list_contents(const graft_stream *s, struct gr_pool *pool, struct contents *c, graft_error *error)
 {
     int32_t *number = NULL;
@@ -105,7 +105,7 @@ static int32_t list_contents(const graft_stream *s, struct gr_pool *pool, struct
     return GRAFT_OK;
 }
 
-/* The tensors of a stream. Their shapes follow from c. */
+/* The tensors of a stream in a file. Their shapes follow from struct contents. */
 enum { TENSOR_NUMBERS, TENSOR_VALUES, TENSOR_PAIRS, TENSOR_STATES };
 
 static void list_tensors(const graft_stream *s, struct contents *c, struct gr_tensor_data data[TENSORS])
@@ -169,13 +169,13 @@ done:
     return rc;
 }
 
-/* A checkpoint that is read, before the stream takes it. */
+/* The data that are read from a checkpoint, before they replace those of the stream. */
 struct checkpoint {
     struct gr_tensor_file from;
     struct gr_pool        pool;
     struct contents       contents;
     struct gr_slots       slots;
-    void                **items; /* of the network */
+    void                **items; /* copies of the items of the network */
 };
 
 static int32_t check_stream_texts(const graft_stream *s, const struct gr_tensor_file *from, graft_error *error)
@@ -195,7 +195,7 @@ static int32_t check_stream_texts(const graft_stream *s, const struct gr_tensor_
     return GRAFT_OK;
 }
 
-/* Read a tensor of the stream, whose shape follows from what was read before. */
+/* Read a tensor of the stream, whose shape follows from the contents that were read before. */
 static int32_t read_tensor(const graft_stream *s, struct checkpoint *c, int which, void *to, graft_error *error)
 {
     struct gr_tensor_data   data[TENSORS];
@@ -216,7 +216,7 @@ static int32_t refuse_checkpoint(const struct checkpoint *c, const char *what, g
                    what);
 }
 
-/* Counting continues from the read values. */
+/* The largest legal counter: counting continues from the values in the file. */
 static const int64_t COUNTER_MOST = (int64_t)1 << 62;
 
 static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, graft_error *error)
@@ -232,7 +232,7 @@ static int32_t check_numbers(const graft_stream *s, const struct checkpoint *c, 
     return GRAFT_OK;
 }
 
-/* Whether the pair with this target position began before position `end`, at a position where pairs begin. */
+/* Whether the pair whose target has position `due` began before position `end`, at a position where pairs begin. */
 static int has_begun(const graft_stream *s, int64_t due, int64_t end)
 {
     const int64_t begun = due - gr_stream_lag(s);
@@ -240,7 +240,7 @@ static int has_begun(const graft_stream *s, int64_t due, int64_t end)
     return begun >= 0 && begun < end && begun % gr_stream_interval(s) == 0;
 }
 
-/* Pairs refer to existing states, and inputs wait in the order of their targets. */
+/* Check that pairs refer to existing states, and that inputs wait in the order of their targets. */
 static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c, graft_error *error)
 {
     const struct numbers *n = &c->contents.numbers;
@@ -260,7 +260,7 @@ static int32_t check_pairs_of(const graft_stream *s, const struct checkpoint *c,
     return GRAFT_OK;
 }
 
-/* States go to new slots, in the order of the file. */
+/* Read states into new slots, in the order of the file. */
 static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
     const struct gr_tensor *found = gr_io_tensors_find(&c->from.header, "stream.states");
@@ -277,7 +277,7 @@ static int32_t read_states(graft_stream *s, struct checkpoint *c, graft_error *e
     GR_TRY_DONE(read_tensor(s, c, TENSOR_STATES, all, error));
     for (int64_t k = 0; k < c->contents.n_states; k++)
         memcpy(c->slots.state[k], all + k * s->slots.bytes, (size_t)s->slots.bytes);
-    c->slots.n_unused = 0; /* take_pairs() counts their uses */
+    c->slots.n_unused = 0; /* take_checkpoint() counts uses and lists unused slots */
 done:
     gr_free(s->context, all);
     return rc;
@@ -305,7 +305,7 @@ static int32_t read_checkpoint(graft_stream *s, const char *path, struct checkpo
     return check_pairs_of(s, c, error);
 }
 
-/* Whether the files of all ranks come from one save(): counters and weights are equal. */
+/* Check that the files of all ranks come from one save(): counters and weights are equal. */
 static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_error *error)
 {
     const struct numbers *n = &c->contents.numbers;
@@ -327,7 +327,7 @@ static int32_t compare_checkpoints(graft_stream *s, struct checkpoint *c, graft_
     return GRAFT_OK;
 }
 
-/* Move the checkpoint to the stream. */
+/* Replace the data of the stream by those of the checkpoint. */
 static void take_checkpoint(graft_stream *s, struct checkpoint *c)
 {
     const struct numbers *n = &c->contents.numbers;

@@ -1,4 +1,4 @@
-/* Offered states: the pairs that they end and begin, and their copies.
+/* Offered states: copies of states, and the pairs that states begin and end.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -9,12 +9,12 @@
 
 #include <math.h>
 
-/* The use of an offered state. */
+/* What happens with an offered state. */
 struct plan {
-    int             is_first, begins; /* of a run; a pair with a later state */
-    int             ends;             /* a pair with an earlier state, or with its own target */
-    struct gr_kept *kept;             /* the pairs to which this pair belongs; NULL without a pair */
-    int32_t         place;            /* its place there; -1: it is not kept */
+    int is_first, begins;  /* whether the state is the first of a run; whether it is the input of a new pair */
+    int ends;              /* it completes a pair: with an earlier state, or with its own target */
+    struct gr_kept *kept;  /* list for the completed pair, training or validation; NULL: no pair */
+    int32_t         place; /* index of the completed pair in `kept`; -1: it is not stored */
     int64_t         position;
 };
 
@@ -33,7 +33,7 @@ static struct plan plan_of(graft_stream *s, const graft_sample_state *state)
     return p;
 }
 
-/* The number of slots that must be free before the offer releases any. */
+/* The number of slots that must be unused before the offer releases any. */
 static int32_t slots_needed(const struct plan *p, const graft_sample_state *state)
 {
     if (!p->begins && p->place < 0) return 0;
@@ -55,7 +55,7 @@ static int32_t check_state(graft_stream *s, const graft_sample_state *state, con
     return GRAFT_OK;
 }
 
-/* With option check=full, compare copies of a state and of its target. */
+/* Compare copies of shared nodes in a state and in its target, if option check is full. */
 static int32_t compare_state(graft_stream *s, const graft_sample_state *state, graft_error *error)
 {
     graft_network *n = s->network;
@@ -66,7 +66,7 @@ static int32_t compare_state(graft_stream *s, const graft_sample_state *state, g
     return GRAFT_OK;
 }
 
-/* Forget the input that waits longest. */
+/* Remove the input that waits longest from the list, and return it. */
 static struct gr_waiting next_waiting(graft_stream *s)
 {
     const struct gr_waiting first = s->waiting[0];
@@ -84,7 +84,7 @@ static int32_t copy_to_slot(graft_stream *s, const graft_field *field)
     return slot;
 }
 
-/* End the pair of a state, which has its own target or is the target of a waiting input. */
+/* Complete the pair of a state, which has its own target or is the target of a waiting input. */
 static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_state *state, int32_t slot)
 {
     struct gr_stream_pair pair = { -1, slot, s->network->columns.in };
@@ -101,7 +101,7 @@ static void end_pair(graft_stream *s, const struct plan *p, const graft_sample_s
     p->kept->seen++;
 }
 
-/* Forget the input whose target would be the state at this position, if it still waits. */
+/* Drop the input whose target would be the state at this position, if it still waits. */
 static void forget_due(graft_stream *s, int64_t position)
 {
     if (s->n_waiting > 0 && s->waiting[0].due == position) gr_stream_slots_release(&s->slots, next_waiting(s).slot);
@@ -118,10 +118,10 @@ static void take_state(graft_stream *s, const struct plan *p, const graft_sample
         s->waiting[s->n_waiting++] = (struct gr_waiting){ slot, p->position + gr_stream_lag(s) };
         gr_stream_slots_use(&s->slots, slot);
     }
-    if (slot >= 0) gr_stream_slots_release(&s->slots, slot); /* its users have uses of their own */
+    if (slot >= 0) gr_stream_slots_release(&s->slots, slot); /* pairs and waiting inputs have added their own uses */
 }
 
-/* A new run: no input waits for states of another run. */
+/* Begin a new run: drop all inputs that wait, because they belong to another run. */
 static void begin_run(graft_stream *s)
 {
     while (s->n_waiting > 0) gr_stream_slots_release(&s->slots, next_waiting(s).slot);

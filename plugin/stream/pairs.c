@@ -1,4 +1,4 @@
-/* Slots with states, and the choice of pairs to keep.
+/* Slots with states, and the choice of pairs that are stored.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -49,11 +49,11 @@ int64_t gr_stream_draw(uint64_t key, uint64_t counter, int64_t bound)
     uint32_t bits[4];
 
     gr_random_block(key, counter, 0, bits);
-    /* The upper half of a product of 64 bits each; the bias is below bound / 2^64. */
+    /* The upper 64 bits of random bits times bound. Probabilities are uniform up to bound / 2^64. */
     return (int64_t)((unsigned __int128)((uint64_t)bits[1] << 32 | bits[0]) * (uint64_t)bound >> 64);
 }
 
-/* A reservoir is algorithm R (Vitter 1985): pair number n, from 0 on, replaces one of the kept pairs with probability
+/* A reservoir is algorithm R (Vitter 1985): pair n, from 0 on, replaces one of the stored pairs with probability
  * capacity / (n + 1). */
 int32_t gr_stream_kept_place(const struct gr_kept *kept)
 {

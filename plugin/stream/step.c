@@ -1,4 +1,4 @@
-/* Training within a budget of time, and validation.
+/* Training within a time budget, and validation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/random.h"
@@ -15,7 +15,8 @@ double gr_stream_seconds(const graft_stream *s)
     return s->clock.n_times > 0 ? sum / s->clock.n_times : 0;
 }
 
-/* The first step also allocates memory, so its time is discarded when a second step has been measured. */
+/* Record the time of a step. The first step also allocates memory, so its time is discarded when a second step has been
+ * measured. */
 static void add_time(graft_stream *s, double seconds)
 {
     if (s->clock.times_seen++ == 1 || s->clock.is_doubtful) s->clock.n_times = 0;
@@ -25,8 +26,9 @@ static void add_time(graft_stream *s, double seconds)
     s->clock.times[0] = seconds;
 }
 
-/* After a call whose budget was too small: one slow step must not end the training for ever. If none but the first
- * steps were measured, which may be slow because memory is new and threads start, the next call makes another one. */
+/* Drop the longest time after a call whose budget was too small, because one slow step must not end the training for
+ * ever. If only the first steps were measured, which may be slow because memory is new and threads start, the next call
+ * does another step. */
 static void forget_slowest(graft_stream *s)
 {
     int32_t slowest = 0;
@@ -44,7 +46,7 @@ static struct gr_network_pair pair_of(const graft_stream *s, const struct gr_str
                                      s->network->parameters.dtype };
 }
 
-/* One step with pairs drawn from the kept pairs. */
+/* Do one training step with pairs drawn from the stored pairs. */
 static int32_t train_once(graft_stream *s, graft_network_step *step, graft_error *error)
 {
     const uint64_t key = gr_random_key((uint64_t)s->network->seed, GR_RANDOM_STREAM, 1, (uint64_t)s->counters.steps);
@@ -58,7 +60,7 @@ static int32_t train_once(graft_stream *s, graft_network_step *step, graft_error
     return gr_network_train(s->network, rc, s->batch, count, step, error);
 }
 
-/* A clock with the same value on all ranks: nanoseconds of the slowest rank. */
+/* A clock with the same values on all ranks: nanoseconds on the slowest rank. */
 struct watch {
     double  begin, step_begin;
     int64_t elapsed, step;
@@ -75,7 +77,7 @@ static int32_t read_watch(const graft_stream *s, struct watch *w, graft_error *e
     return rc;
 }
 
-/* The reason to end step(), or -1 to make another training step. */
+/* Find the reason to end gr_stream_step(); -1: do another training step. */
 static int32_t reason_to_end(const graft_stream *s, const struct watch *w, int64_t budget, int32_t max_steps)
 {
     const double would_end = (double)w->elapsed + 1e9 * gr_stream_seconds(s);
@@ -142,7 +144,7 @@ int32_t gr_stream_validate(graft_stream *s, int32_t rc, graft_error *error)
     for (int32_t k = 0; k < s->held.count; k++) s->batch[k] = pair_of(s, &s->held.pair[k]);
     GR_TRY_DONE(gr_network_loss(s->network, s->batch, s->held.count, &loss, error));
     s->validation = loss;
-    s->counters.since_best = islessequal(s->best, loss) ? s->counters.since_best + 1 : 0; /* best may be NaN */
+    s->counters.since_best = islessequal(s->best, loss) ? s->counters.since_best + 1 : 0; /* false if best is NaN */
     if (s->counters.since_best == 0) s->best = loss;
 done:
     return rc;

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* The bytes of a slot and its bookkeeping. */
+/* The bytes of a slot with its bookkeeping. */
 static int64_t slot_bytes(const graft_stream *s)
 {
     return gr_memory_block_bytes(s->slots.bytes, 1) + (int64_t)(sizeof *s->slots.state + 2 * sizeof *s->slots.uses);
@@ -22,13 +22,13 @@ static int64_t pair_bytes(const graft_stream *s)
     return 2 * slot_bytes(s) + (int64_t)sizeof(struct gr_stream_pair);
 }
 
-/* Slots in use besides the slots of pairs: for waiting inputs, and for the offered state. */
+/* The number of slots in addition to those of pairs: for waiting inputs, and for the offered state and its target. */
 static int64_t other_slots(const graft_stream *s)
 {
     return s->waiting_most + 2;
 }
 
-/* The number of pairs that the memory of this rank allows, and its minimum over ranks; a part is held out. */
+/* Set the number of pairs: the minimum over ranks of what their memory allows. A part of them is for validation. */
 static int32_t size_pairs(graft_stream *s, graft_error *error)
 {
     const graft_network *n = s->network;

@@ -1,7 +1,7 @@
-/* The loops over one row of A for one REAL: gather, combine, finish.
+/* The loops over one row of A for one type REAL: gather, combine, finish.
  * SPDX-License-Identifier: Apache-2.0 */
 
-/* REGISTERS is the largest number of registers that a strip needs: a narrow register has the columns that do not fill a
+/* REGISTERS is the largest number of registers that a strip needs: narrow registers process strips that do not fill a
  * wide one. */
 #define VECTOR_BYTES WIDE_BYTES
 #define REGISTERS TILE_REGISTERS
@@ -87,7 +87,7 @@ static void TYPE(combine)(const struct gr_simd_job *job, int64_t count, void *z,
     }
 }
 
-/* Elements of C that the mask forbids: 0 with GRAFT_MXM_REPLACE, else unchanged. */
+/* With GRAFT_MXM_REPLACE, set the elements of C that the mask forbids to 0; else keep them. */
 static void TYPE(forbid)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t count, REAL *c)
 {
     if (allowed == NULL || !(job->args->flags & GRAFT_MXM_REPLACE)) return;
@@ -115,7 +115,7 @@ static void TYPE(store)(const struct gr_simd_job *job, const uint8_t *allowed, i
     }
 }
 
-/* store() and forbid() in one for the bits of a mask. Not for extremes that accumulate. */
+/* Do store() and forbid() in one loop, by the bits of a mask. Not for extremes that accumulate. */
 static void TYPE(store_bits)(const struct gr_simd_job *job, const uint8_t *bits, int64_t count, const REAL *z, REAL *c)
 {
     const uint8_t flip = job->args->mask->flags & GRAFT_MASK_COMPLEMENT ? 255 : 0;
@@ -132,7 +132,7 @@ static void TYPE(store_bits)(const struct gr_simd_job *job, const uint8_t *bits,
     }
 }
 
-/* store() and forbid() for extremes with winners. */
+/* Do store() and forbid() in one loop for extremes with winners. */
 static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
                                struct gr_simd_strip strip, const REAL *z, const int32_t *winner, REAL *c)
 {
@@ -162,7 +162,7 @@ static void TYPE(store_winner)(const struct gr_simd_job *job, const uint8_t *all
     }
 }
 
-/* ReLU and dropout of the strip, eight columns at a time. The bits record which elements passed. */
+/* Apply ReLU and dropout to the strip, eight columns at a time. The bits record which elements passed. */
 static void TYPE(activate)(const struct gr_simd_job *job, const uint8_t *allowed, int64_t row,
                            struct gr_simd_strip strip, REAL *z)
 {

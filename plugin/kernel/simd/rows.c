@@ -1,6 +1,6 @@
 /* The vectorised loops, compiled once for each instruction set: ISA is part of the table's name, WIDE_BYTES the size of
- * a register. Every element is summed in the order of the entries for any register width, so all instruction sets give
- * the same bits (except the payload of a NaN).
+ * a register. Every element is summed in the order of the entries for any register width, so the results of all
+ * instruction sets are bitwise identical (except the payload of a NaN).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/rows.h"
 
@@ -13,18 +13,19 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define INLINE static inline __attribute__((always_inline))
 
-/* Rows of B that are prefetched ahead. A row is a cache miss, and the number of misses in flight sets the speed: with 8
- * ahead a product took 1.4 times as long as with 32, and with 64 longer again. Prefetching to level 2, which tracks
- * more lines than level 1, took 0.65 of the time (tests/bench/NOTES.md). */
+/* How many rows of B are prefetched ahead. A row is a cache miss, and the number of misses in flight sets the speed:
+ * with 8 rows a product took 1.4 times as long as with 32, and with 64 rows it was slower too. Prefetching to level 2,
+ * which tracks more lines than level 1, took 0.65 of the time (tests/bench/NOTES.md). */
 enum { PREFETCH_ENTRIES = 32, NARROW_BYTES = 16 };
 
-/* Registers of the widest tile. A build with sanitizers compiles half of the tiles, which takes half of the time. */
+/* The number of registers of the widest tile. A build with sanitizers compiles half of the tiles, which takes half of
+ * the time. */
 #ifndef TILE_REGISTERS
 #define TILE_REGISTERS 8
 #endif
 
-/* The operation on the entries of a row; a compile-time constant in every use. The OF_NUMBERS ones ignore NaN but
- * report that there was one. */
+/* The operation on the entries of a row; a compile-time constant in every use. MAX_OF_NUMBERS and MIN_OF_NUMBERS ignore
+ * NaNs, but report whether there was one. */
 enum op { SUM, MAX, MIN, MAX_WINNER, MIN_WINNER, MAX_OF_NUMBERS, MIN_OF_NUMBERS };
 #define IS_MAX(op) ((op) == MAX || (op) == MAX_WINNER || (op) == MAX_OF_NUMBERS)
 #define OF_NUMBERS(op) ((op) == MAX_OF_NUMBERS || (op) == MIN_OF_NUMBERS)
@@ -85,7 +86,8 @@ INLINE uint64_t nonzero_bytes(const uint8_t *bytes)
     return x & 0x0101010101010101u;
 }
 
-/* The bits of a strip of a mask: its own, or packed from its bytes into `packed`. The complement is not applied. */
+/* Get the bits of a strip of a mask: from a mask of bits itself, or packed from bytes into `packed`. The complement is
+ * not applied. */
 static const uint8_t *strip_bits(const graft_mask *mask, int64_t row, struct gr_simd_strip strip, uint8_t *packed)
 {
     const int      valued = mask->values != NULL && !(mask->flags & GRAFT_MASK_STRUCTURE);
@@ -101,8 +103,7 @@ static const uint8_t *strip_bits(const graft_mask *mask, int64_t row, struct gr_
 
         if (present != NULL) ones &= nonzero_bytes(present + j);
         if (values != NULL) ones &= nonzero_bytes(values + j);
-        packed[j >> 3] =
-            (uint8_t)(ones * 0x0102040810204080u >> 56); /* each byte's bit to its place in the last byte */
+        packed[j >> 3] = (uint8_t)(ones * 0x0102040810204080u >> 56); /* gathers the 8 bits in the highest byte */
     }
     if (j < strip.count) packed[j >> 3] = 0;
     for (; j < strip.count; j++) {
@@ -113,7 +114,7 @@ static const uint8_t *strip_bits(const graft_mask *mask, int64_t row, struct gr_
     return packed;
 }
 
-/* Intrinsics where gcc 12 does not find the instruction of x86-64. For SVE it does. */
+/* Intrinsics replace vector types where gcc 12 does not find the instruction of x86-64. For SVE it does. */
 #if defined(__x86_64__)
 #define INTRINSIC_BYTES WIDE_BYTES
 #include <immintrin.h>
@@ -121,8 +122,8 @@ static const uint8_t *strip_bits(const graft_mask *mask, int64_t row, struct gr_
 #define INTRINSIC_BYTES 0
 #endif
 
-/* The processor's max and min return the second operand if either is a NaN or both are equal. `unordered` collects
- * where a NaN was found: one comparison tests two registers. */
+/* The processor's max and min return the second operand if either is a NaN or both are equal. `unordered` records in
+ * which lanes a NaN was found; one comparison tests two registers. */
 #if INTRINSIC_BYTES == 32
 INLINE __m256 f32_wide_widen(const uint16_t *upper)
 {

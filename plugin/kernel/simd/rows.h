@@ -11,7 +11,7 @@
 struct gr_simd_job {
     const graft_mxm_args *args;
     const graft_csr      *a;
-    const char           *col;       /* the columns of a; the lower half of each, which comes first, has all its bits */
+    const char           *col;       /* the columns of a; for 64-bit ones their lower halves, which suffice */
     int                   col_shift; /* log2 of the bytes from one column to the next */
     int64_t               entries;
     int                   sum, times, rows_masked; /* rows_masked: a mask of rows forbids most rows */
@@ -27,7 +27,7 @@ struct gr_simd_strip {
 
 /** The loops for one type of C and z. z and winner have strip.count elements. */
 struct gr_simd_loops {
-    /** z and, unless NULL, winner from the entries e0 .. e1-1 of a row; e0 < e1. */
+    /** Compute z and, unless NULL, winner from the entries e0 .. e1-1 of a row; e0 < e1. */
     void (*gather)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip, void *z,
                    int32_t *winner);
 
@@ -36,13 +36,13 @@ struct gr_simd_loops {
     void (*combine)(const struct gr_simd_job *job, int64_t count, void *z, int32_t *winner, const void *other,
                     const int32_t *other_winner);
 
-    /** Store z in C with scale, mask, accumulate and replace. z NULL: the row of A is empty, or no column is
-     *  allowed. */
+    /** Store z in C with scale, mask, accumulate and replace. z is NULL if the row of A is empty, or the mask allows no
+     *  column. */
     void (*finish)(const struct gr_simd_job *job, int64_t row, struct gr_simd_strip strip, void *z,
                    const int32_t *winner);
 };
 
-/** By instruction set; each for float and double. */
+/** The loops of each instruction set: [0] for float, [1] for double. */
 extern const struct gr_simd_loops gr_simd_generic[2];
 extern const struct gr_simd_loops gr_simd_avx2[2];
 extern const struct gr_simd_loops gr_simd_avx512[2];

@@ -108,7 +108,7 @@ static void reserve_partials(const struct simd_state *state, struct simd_prepare
     p->partials = more;
 }
 
-/* One run; shared by the threads. */
+/* The data of one run, which all threads share. */
 struct simd_run {
     struct gr_simd_job          job;
     const struct simd_state    *state;
@@ -130,7 +130,7 @@ static struct gr_simd_strip strip_number(const struct simd_run *r, int64_t numbe
     return strip_at(r, number * r->strip, r->strip);
 }
 
-/* Whether the mask forbids all elements of the strip. Strips begin at multiples of 8. */
+/* Whether a mask of bits forbids all elements of the strip. Strips begin at multiples of 8. */
 static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     const uint8_t *bits = mask->present + row * mask->stride + (strip.begin >> 3);
@@ -143,7 +143,8 @@ static int no_bit_allows(const graft_mask *mask, int64_t row, struct gr_simd_str
     return strip.count % 8 == 0 || (uint8_t)((bits[whole] ^ flip) << (8 - strip.count % 8)) == 0;
 }
 
-/* The same for a mask of bytes. Most strips have an allowed element near their begin. */
+/* Whether a mask of bytes forbids all elements of the strip. Most strips have an allowed element near their begin,
+ * which ends the loop. */
 static int no_byte_allows(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     const int64_t  at = row * mask->stride + strip.begin;
@@ -158,7 +159,7 @@ static int no_byte_allows(const graft_mask *mask, int64_t row, struct gr_simd_st
     return 1;
 }
 
-/* Whether the mask forbids the whole strip of a row, so that no entry need be read for it. */
+/* Whether the mask forbids the whole strip of a row, so that no entry needs to be read for it. */
 static int is_forbidden(const graft_mask *mask, int64_t row, struct gr_simd_strip strip)
 {
     if (mask == NULL) return 0;
@@ -177,8 +178,8 @@ static int forbids_most_rows(const graft_mask *mask, int64_t rows)
     return mask->flags & GRAFT_MASK_COMPLEMENT ? 2 * set > rows : 2 * set < rows;
 }
 
-/* The strip of rows that are no hubs, from `begin` to end - 1 or until so much work has been done; notes the hubs among
- * them. \return the row after the last one */
+/* Compute a strip of the rows begin .. end-1 that are not hubs, but only of rows with less than `work_end` work before
+ * them; record the hubs among them. \return the row after the last one */
 static int64_t do_rows(const struct simd_run *r, int64_t begin, int64_t end, int64_t work_end,
                        struct gr_simd_strip strip)
 {
@@ -223,8 +224,8 @@ static int is_hub(const graft_csr *a, int64_t row)
     return gr_is_hub(a->row_ptr[row + 1] - a->row_ptr[row]);
 }
 
-/* All columns of some rows, in blocks that are still in cache when rows_done is called. A hub ends a block, and is
- * reported when it is finished. */
+/* Compute all columns of rows begin .. end-1, in blocks that are still in cache when rows_done is called. A hub ends a
+ * block, and is reported when it is finished. */
 static void do_blocks(const struct simd_run *r, int64_t begin, int64_t end)
 {
     const int64_t width = r->job.args->c->n_cols, rows = 1 + GR_REPORT_BYTES / (1 + width * r->element);
@@ -248,7 +249,7 @@ static int32_t *partial_winner(const struct simd_run *r, int64_t segment, struct
     return r->job.args->winner != NULL ? r->p->partials.winner + segment * r->p->partials.width + strip.begin : NULL;
 }
 
-/* One part of a task: a strip of its rows; or, where rows_done needs whole rows, an equal share of the rows. */
+/* Do one part of a task: a strip of its rows; or, where rows_done needs whole rows, an equal share of the rows. */
 static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
 {
     const graft_csr     *a = r->job.a;
@@ -266,7 +267,7 @@ static void do_task(const struct simd_run *r, int64_t number, int64_t n_parts)
     }
 }
 
-/* The hub that has a segment. */
+/* Find the hub that a segment is part of. */
 static const struct gr_hub *hub_of(const struct gr_task_list *list, int64_t segment)
 {
     int64_t low = 0, high = list->n_hubs - 1;
@@ -280,7 +281,7 @@ static const struct gr_hub *hub_of(const struct gr_task_list *list, int64_t segm
     return &list->hubs[low];
 }
 
-/* A strip of the z and winners of one segment of a hub. */
+/* Compute a strip of z and the winners from one segment of a hub. */
 static void gather_segment(const struct simd_run *r, const struct gr_hub *hub, int64_t segment,
                            struct gr_simd_strip strip, char *z, int32_t *winner)
 {
@@ -301,7 +302,7 @@ static void do_segment(const struct simd_run *r, int64_t number, int64_t n_strip
                    partial_winner(r, segment, strip));
 }
 
-/* Tasks take about equal time, some tenths of a millisecond, so the calling thread polls between them. */
+/* Poll the host, in the calling thread. Called between tasks, which take some tenths of a millisecond each. */
 static void poll_host(const graft_mxm_args *args)
 {
     if (args->poll != NULL && omp_get_thread_num() == 0) args->poll(args->poll_arg);
@@ -371,8 +372,9 @@ static int crosses_lines(const graft_dense *b)
     return ((uintptr_t)b->data | (uint64_t)b->stride * (uint64_t)gr_dtype_bytes(b->dtype)) % GR_CACHE_LINE != 0;
 }
 
-/* Whether to write C past the caches: no values are added to C, rows_done does not read its rows, and C is larger than
- * the last-level cache that most processors have for two cores, so that little of it would stay in cache. */
+/* Whether stores to C shall bypass the caches: no values are added to C, rows_done does not read its rows, and C is
+ * larger than the last-level cache that most processors have for two cores, so that little of it would stay in
+ * cache. */
 static int streams(const graft_mxm_args *args)
 {
     const double       large = 32 << 20;
@@ -401,7 +403,7 @@ static struct gr_simd_job job_of(const graft_csr *a, const graft_mxm_args *args)
     };
 }
 
-/* The share of one thread in `count` pieces of work of a team. */
+/* Do the share of the calling thread in `count` pieces of work of a team. */
 static void share_work(const struct simd_run *r, int64_t count, int64_t n_parts,
                        void (*work)(const struct simd_run *r, int64_t number, int64_t n_parts))
 {
@@ -414,7 +416,8 @@ static void share_work(const struct simd_run *r, int64_t count, int64_t n_parts,
     gr_team_end(r->job.args->times);
 }
 
-/* All tasks, and then the hubs that they found. In the next product of the matrix hubs are known at the begin. */
+/* Do all tasks, and then the hubs that they found. In later products of the matrix the hubs are `known` from the
+ * start. */
 static void share_all(const struct simd_run *r, int known, int64_t n_strips, int64_t n_parts)
 {
     struct simd_prepared *p = r->p;
@@ -446,7 +449,7 @@ static int32_t simd_run(void *state, void *prepared, const graft_csr *a, const g
     int64_t                  n_strips, n_parts;
 
     (void)error;
-    /* Few rows make few tasks. Then a task is shared in smaller strips, which changes no bit of the result. */
+    /* Few rows make few tasks. Then a task is divided into smaller strips, and the result is bitwise identical. */
     while (r.strip > 64 && p->list.n_tasks * ((width + r.strip - 1) / r.strip) < 8 * args->threads) r.strip /= 2;
     n_strips = (width + r.strip - 1) / r.strip;
     n_parts = args->rows_done != NULL && n_strips == 0 ? 1 : n_strips; /* rows without columns are reported too */

@@ -4,5 +4,6 @@
 
 #include "graft_module.h"
 
-/** Variant number `index` that this processor can run, the best first, under the name "simd"; NULL past the last. */
+/** Variant `index` of those that this processor can run, the best first: variant 0 has the name "simd", the others
+ *  "simd." and their instruction set. NULL after the last. */
 const graft_module_table *gr_kernel_simd(int32_t index);

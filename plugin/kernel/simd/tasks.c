@@ -1,4 +1,4 @@
-/* Cutting a matrix into tasks of about equal work.
+/* Cuts a matrix into tasks of about equal work.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/simd/tasks.h"
 
@@ -11,7 +11,7 @@ void gr_kernel_tasks_count(const graft_csr *a, struct gr_task_list *list)
     list->complete = list->most_hubs == 0;
 }
 
-/* The first row of low .. high-1 with at least so much work before it; else high. */
+/* Find the first row of low .. high-1 with at least `work` before it; high if there is none. */
 static int64_t find_task_row(const graft_csr *a, int64_t low, int64_t high, int64_t work)
 {
     while (low < high) {
@@ -29,7 +29,7 @@ int64_t gr_kernel_task_first(const graft_csr *a, struct gr_task_list *list, int6
 
     GR_ASSERT(task <= list->n_tasks);
     row = atomic_load_explicit(&list->first_rows[task], memory_order_relaxed);
-    if (task == 0 || row > 0) return row; /* the first row of another task is not 0: there is no work before row 0 */
+    if (task == 0 || row > 0) return row; /* other tasks do not begin at row 0, which has no work before it */
     low = atomic_load_explicit(&list->first_rows[task - 1], memory_order_relaxed);
     if ((low > 0 || task == 1) && high - low > GR_TASK_ROWS) high = low + GR_TASK_ROWS;
     row = find_task_row(a, low, high, task * GR_TASK_ENTRIES);

@@ -1,5 +1,5 @@
-/* Sums, or extremes, of some columns over the entries of a row, held in registers. Included once for each REAL and
- * VECTOR_BYTES; INDEX is the integer of the size of REAL.
+/* Computes sums or extremes of some columns over the entries of a row, in registers. Included once for each REAL and
+ * VECTOR_BYTES; INDEX is the integer type of the size of REAL.
  * SPDX-License-Identifier: Apache-2.0 */
 
 typedef REAL  NAME(vector) __attribute__((vector_size(VECTOR_BYTES)));
@@ -16,7 +16,7 @@ INLINE NAME(vector) NAME(select)(NAME(lanes) which, NAME(vector) yes, NAME(vecto
     return (NAME(vector))((which & (NAME(lanes))yes) | (~which & (NAME(lanes))no));
 }
 
-/* Load columns at .. of a row of B. Where REAL is float B may be bfloat16, the upper half of a float. */
+/* Load the columns of a row of B that begin at `at`. If REAL is float, B may be bfloat16, the upper half of a float. */
 INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
 {
     NAME(vector) v;
@@ -37,7 +37,7 @@ INLINE NAME(vector) NAME(load)(const void *b, int64_t at, const int bf16)
     return v;
 }
 
-/* Lanes in which v replaces best: it is larger (or smaller), or it is a NaN and best is a number. */
+/* Find the lanes in which v replaces best: v is larger (or smaller), or it is a NaN and best is a number. */
 INLINE NAME(lanes) NAME(wins)(NAME(vector) v, NAME(vector) best, const int max)
 {
     return (best == best) & ~(max ? v <= best : v >= best);
@@ -60,7 +60,7 @@ INLINE void NAME(replace)(NAME(vector) v, INDEX column, const enum op op, NAME(v
 }
 
 /* Apply entry e to n registers of `row`, the last of which begins at `last`. The first entry of an extreme is copied.
- * OF_NUMBERS returns `unordered`, updated where there is a NaN. */
+ * Operations OF_NUMBERS return `unordered`, updated where there is a NaN. */
 INLINE NAME(truth) NAME(apply_entry)(const struct gr_simd_job *job, int64_t e, const char *row, int64_t last,
                                      const int n, const enum op op, const int times, const int bf16, const int first,
                                      NAME(truth) unordered, NAME(vector) * acc, NAME(lanes) * won)
@@ -99,8 +99,9 @@ INLINE void NAME(prefetch_row)(const char *row, int64_t last, const int n, const
     if (crosses) __builtin_prefetch(row + (last + NAME(LANES)) * element - 1, 0, 2);
 }
 
-/* Columns begin .. in n registers. The last register begins at column begin + last, so it may overlap the one before
- * it, and no column beyond the row is read. n, op, times and bf16 are compile-time constants in every call.
+/* Compute the columns from `begin` on in n registers. The last register begins at column begin + last, so it may
+ * overlap the one before it, and no column beyond the row is read. n, op, times and bf16 are compile-time constants in
+ * calls.
  * \return 1 if OF_NUMBERS found a NaN, and z is invalid; else 0 */
 INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, const int n,
                       const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
@@ -141,7 +142,7 @@ INLINE int NAME(tile)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int
     return 0;
 }
 
-/* The tile for a number of registers that is known at run time, 1 to REGISTERS. Other tiles are not compiled. */
+/* Call tile() for n registers, 1 to REGISTERS, where n is known only at run time. Other tiles are not compiled. */
 INLINE int NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, int64_t begin, int64_t last, int64_t n,
                          const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
@@ -161,7 +162,7 @@ INLINE int NAME(tile_of)(const struct gr_simd_job *job, int64_t e0, int64_t e1, 
 #undef TILE_OF
 }
 
-/* All columns of a strip that is at least one register wide. */
+/* Compute all columns of a strip that is at least one register wide. */
 INLINE void NAME(strip)(const struct gr_simd_job *job, int64_t e0, int64_t e1, struct gr_simd_strip strip,
                         const enum op op, const int times, const int bf16, REAL *z, int32_t *winner)
 {
