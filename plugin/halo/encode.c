@@ -1,4 +1,4 @@
-/* Rows of messages: encoded and decoded, and the quantization error measured.
+/* Encodes and decodes the rows of messages, and measures the quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/encode.h"
 
@@ -13,10 +13,10 @@
 #include <math.h>
 #include <string.h>
 
-/* With sampling, the error of one of this many rows is measured. */
+/* Option halo.error_statistics=sample measures the error of one of this many rows. */
 enum { SAMPLE = 64 };
 
-/* -- form and place of rows ------------------------------------------------------------------------------ */
+/* -- codecs and places of rows ------------------------------------------------------------------------------------- */
 
 struct gr_codec gr_halo_messages_codec(const struct gr_messages *m, const struct gr_exchange_args *args)
 {
@@ -92,13 +92,14 @@ void gr_halo_row_widths_lay_out(const struct gr_row_widths *widths, const int64_
     }
 }
 
-/* The rank that row `row` of a side is sent to or received from. */
+/* Return the rank to which row `row` is sent, or from which it is received. */
 static int32_t rank_of(const struct gr_messages *m, enum gr_side side, int64_t row)
 {
     return (int32_t)gr_sorted_last(m->side[side].rows.start, m->comm->n_ranks, row);
 }
 
-/* The key of a row on both sides: sender, receiver, and its number among the rows between them. */
+/* Return the key of a row's random numbers, the same on both sides: sender, receiver, and the row's index among the
+ * rows between them. */
 static int64_t number_of(const struct gr_messages *m, enum gr_side side, int32_t q, int64_t row)
 {
     const int64_t n_ranks = m->comm->n_ranks, rank = m->comm->rank;
@@ -117,8 +118,8 @@ struct gr_team gr_halo_messages_team(const struct gr_messages *m, struct gr_team
 
 /* -- encoding ----------------------------------------------------------------------------------------------------- */
 
-/* Whether the error of an encoded row is measured. Other rows in each epoch, so that a pair of ranks with few rows is
- * sampled too. */
+/* Whether the error of an encoded row is measured. The sampled rows change with each epoch, so that messages with few
+ * rows are sampled too. */
 static int is_measured(const struct gr_messages *m, int32_t bits, int64_t row)
 {
     if (bits == 32 || m->format.measuring == GR_STATISTICS_NO) return 0;
@@ -126,7 +127,7 @@ static int is_measured(const struct gr_messages *m, int32_t bits, int64_t row)
            ((uint64_t)row + (uint64_t)m->framed.begun.head.epoch) % SAMPLE == 0;
 }
 
-/* Note the measured error of a row, -1 without one. */
+/* Store the measured error of a row; -1 if `error` is NULL. */
 static void note_error(const struct gr_messages *m, int64_t row, const graft_codec_error *error)
 {
     if (m->format.measuring == GR_STATISTICS_NO) return;
@@ -153,7 +154,7 @@ static double squares_of(const struct gr_messages *m, int64_t row)
     }
 }
 
-/* Record range and squares of an encoded row, for adaptive widths. */
+/* Add the range and the squares of an encoded row to the sums for adaptive widths. */
 static void trace_row(const struct gr_messages *m, const struct gr_codec *codec, int64_t row, const uint8_t *record)
 {
     const struct gr_row_widths *widths = m->begun.widths;
@@ -194,7 +195,7 @@ void gr_halo_messages_encode(void *messages, int32_t thread, int64_t begin, int6
     }
 }
 
-/* The measured errors of rows to rank q. Rows that are also sent raw have none. */
+/* Add the measured errors of the rows to rank q. They are not counted if the rows are also sent raw. */
 static void add_errors(const struct gr_messages *m, int32_t q, struct gr_send_stats *sent)
 {
     const int64_t *start = m->side[GR_SEND].rows.start;
@@ -238,7 +239,7 @@ void gr_halo_send_stats_add(struct gr_send_stats *sum, const struct gr_send_stat
 
 struct decode_job {
     struct gr_messages *m;
-    int64_t             wrong; /* a row that no encoder wrote, or -1 */
+    int64_t             wrong; /* index of an invalid row, or -1 */
 };
 
 static void decode_rows(void *arg, int64_t begin, int64_t end)

@@ -4,13 +4,13 @@
 
 #include "base/assert.h"
 
-/* The stale rows of the layer, or NULL if its exchanges are synchronous. */
+/* Return the stale rows of the layer, or NULL if its exchanges are synchronous. */
 static struct gr_history *history_of(const struct gr_exchange *x)
 {
     return x->layer != NULL && x->layer->is_stale ? &x->layer->history : NULL;
 }
 
-/* The widths of its rows; NULL: all equal. */
+/* Return the widths of the rows; NULL: all are equal. */
 static const struct gr_row_widths *widths_of(const struct gr_exchange *x)
 {
     return x->layer != NULL && x->layer->is_adaptive ? &x->layer->bits.widths : NULL;
@@ -53,7 +53,7 @@ int32_t gr_halo_exchange_open(struct gr_exchange *x, const struct gr_halo_layers
     return gr_halo_exchange_begin(x, team, error);
 }
 
-/* Add what was sent to all ranks. */
+/* Add the statistics of the rows sent to all ranks to x->total. */
 static void add_sent(const struct gr_exchange *x)
 {
     for (int32_t q = 0; q < x->messages->comm->n_ranks && x->total != NULL; q++)
@@ -75,7 +75,7 @@ int32_t gr_halo_exchange_send(struct gr_exchange *x, struct gr_team team, graft_
     return rc;
 }
 
-/* Whether the end uses rows that this exchange itself receives. */
+/* Whether gr_halo_exchange_end() uses rows that this exchange itself receives. */
 static int uses_own_rows(const struct gr_exchange *x)
 {
     const struct gr_history *history = history_of(x);

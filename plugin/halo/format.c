@@ -1,11 +1,11 @@
-/* How rows are written in messages, as the options say.
+/* The format of rows in messages, chosen by options halo.*.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/format.h"
 
 #include "base/options.h"
 #include "halo/options.h"
 
-/* The least number of elements of a row for which 1 bit means the rotated code. */
+/* Rows of at least this many elements have the rotated code, if their elements have 1 bit. */
 enum { ROTATED_LEAST = 32 };
 
 struct gr_row_format gr_halo_row_format(const graft_context *context)
@@ -29,8 +29,8 @@ struct gr_row_format gr_halo_row_format(const graft_context *context)
     return f;
 }
 
-/* Random signs and Hadamard transforms of few elements are not a uniformly random rotation, so decoded rows are biased:
- * by up to 8 % of the norm with 16 elements, 29 % with 8. */
+/* Rotate only long rows. Random signs and Hadamard transforms of few elements are not a uniformly random rotation, so
+ * decoded rows are biased: by up to 8 % of the norm with 16 elements, 29 % with 8. */
 int32_t gr_halo_row_format_code(const struct gr_row_format *f, enum gr_direction direction, int32_t bits, int64_t width)
 {
     if (bits == f->bits[direction] && f->code[direction] != 0) return f->code[direction];
@@ -38,8 +38,9 @@ int32_t gr_halo_row_format_code(const struct gr_row_format *f, enum gr_direction
     return width < ROTATED_LEAST ? GRAFT_CODEC_MINMAX : GRAFT_CODEC_ROTATED;
 }
 
-/* Rounding to the nearest level halves the error. But errors of equal sign add up in gradients, where most elements are
- * much smaller than the largest, and with one bit all elements in the middle of a row would be rounded to its ends. */
+/* Round to the nearest level where possible, because that halves the error. But errors of equal sign add up in
+ * gradients, where most elements are much smaller than the largest, and with one bit all elements in the middle of a
+ * row would be rounded to its ends. */
 int32_t gr_halo_row_format_rounding(const struct gr_row_format *f, enum gr_direction direction, int32_t bits)
 {
     if (f->rounding[direction] != 0) return f->rounding[direction];

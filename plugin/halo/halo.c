@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* All rows are raw. */
+/* Gather the numbers of rows and messages of all ranks. All rows are raw. */
 static int32_t share_halo_flow(struct gr_halo_rows *r, struct gr_comm *comm, graft_error *error)
 {
     const int64_t *in = r->halo->start, *out = r->links.send_start;
@@ -59,7 +59,7 @@ done:
     return rc;
 }
 
-/* Messages and buffers of this rank. */
+/* Allocate the messages and buffers of this rank. */
 static int32_t init_messages(const graft_context *context, struct gr_comm *comm, struct gr_halo_rows *r,
                              graft_error *error)
 {
@@ -116,7 +116,7 @@ void gr_halo_rows_fini(struct gr_comm *comm, struct gr_halo_rows *r)
     *r = (struct gr_halo_rows){ 0 };
 }
 
-/* Rows of the buffer of sent or returned owned rows, from row `begin` on, and their numbers among the owned rows. */
+/* Some rows of a buffer with copies of owned rows, and their indices among the owned rows. */
 struct packing {
     graft_dense packed;
     graft_index index;
@@ -131,7 +131,7 @@ static struct packing packing_of(const struct gr_halo_rows *r, const void *buffe
                              { sizeof(graft_index), GRAFT_I32, end - begin, r->links.place + begin } };
 }
 
-/* Copy rows begin to end - 1 between the halo of a pass and an array without gaps. */
+/* Copy rows begin to end - 1 of the halo of a pass to an array without gaps if is_out, else from that array. */
 static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin, int64_t end, int is_out)
 {
     const graft_dense *halo = &r->pass.halo;
@@ -144,7 +144,7 @@ static void copy_halo(const struct gr_halo_rows *r, void *packed, int64_t begin,
     }
 }
 
-/* Some rows to send: gathered, unless they are contiguous, and encoded by the same thread. */
+/* Gather some rows to send, unless they are contiguous already, and encode them in the same thread. */
 static void pack_some(void *arg, int64_t begin, int64_t end)
 {
     struct gr_halo_rows *r = arg;
@@ -163,7 +163,7 @@ static void pack_some(void *arg, int64_t begin, int64_t end)
     if (r->exchange.encodes) gr_halo_messages_encode(r->exchange.messages, omp_get_thread_num(), begin, end);
 }
 
-/* Messages are not polled meanwhile, because messages to send are not posted yet. */
+/* Gather and encode all rows to send. Messages are not polled meanwhile, because no send is posted yet. */
 static void pack_sent(struct gr_halo_rows *r, struct gr_team team)
 {
     const int64_t n = r->exchange.sent.start[r->messages.comm->n_ranks];

@@ -1,5 +1,5 @@
-/* Exchanges of raw rows of the halo, for attention and extrema, which need single rows and not sums; and sums of a
- * rank's results for halo rows at their owners.
+/* Exchanges of raw rows of the halo, for attention and extrema, which need single rows and not sums. Backward, each
+ * rank's results for halo rows are added at the owners.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -8,33 +8,33 @@
 
 /** One exchange. Forward, owned rows are sent to the ranks that have them in their halo, which receive them as rows of
  *  their halo; backward, rows of the halo are sent to their owners, which add them to their rows in the order of ranks.
- *  The begin reads sent rows, and the end writes received rows. */
+ *  gr_halo_rows_begin() reads the rows to send, and gr_halo_rows_end() writes received rows. */
 struct gr_halo_pass {
     enum gr_direction direction;
-    int32_t           layer, exact;           /* exact: unquantized, whatever the options say */
-    int32_t           stateless, synchronous; /* outside training steps; waits for its own rows */
+    int32_t           layer, exact;           /* exact: rows are unquantized, whatever the options say */
+    int32_t           stateless, synchronous; /* not a training step; the pass uses its own rows, not stale ones */
     int64_t           epoch, call;            /* call: see gr_exchange_args */
     graft_dense       owned, halo;            /* of one type and width */
-    int               sends_refused_rows;     /* ERR_NONFINITE leaves the comm alive, see begin */
-    int               is_refused;             /* zeros are sent, and received rows are dropped */
-    int               is_own; /* rows of the halo belong to the library, without gaps: sent and received in place */
+    int               sends_refused_rows;     /* ERR_NONFINITE leaves the comm usable, see begin() */
+    int               is_refused;             /* this rank sends zeros, and discards received rows */
+    int               is_own; /* `halo` is an array of the library without gaps, sent and received without a copy */
 };
 
 struct gr_halo_rows {
     const struct gr_halo *halo;
     struct gr_links       links;
     int64_t               widest;
-    void                 *buffer[GR_SIDES]; /* owned rows sent; rows of the halo, for passes that are not is_own */
+    void                 *buffer[GR_SIDES]; /* copies of owned rows; and of halo rows, unless is_own */
     int64_t               capacity[GR_SIDES];
-    struct gr_flow       *flow;     /* [n_ranks] */
+    struct gr_flow       *flow;     /* [n_ranks] rows and messages of each rank */
     struct gr_messages    messages; /* messages of exchanges whose layer has none of its own */
     struct gr_halo_layers layers;
     struct gr_exchange    exchange;
-    struct gr_halo_pass   pass; /* of that exchange */
+    struct gr_halo_pass   pass; /* arguments of `exchange` */
     int                   begun;
 };
 
-/** Make send lists and messages; layer l has at most width[l] columns of floats. Collective. `halo` must outlive
+/** Create send lists and messages. Layer l has at most width[l] columns of floats. Collective. `halo` must outlive
  *  `rows`. After a failure `rows` may be incomplete, and the caller frees it with gr_halo_rows_fini().
  * \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_halo_rows_init(const graft_context *context, struct gr_comm *comm, const struct gr_halo *halo,
@@ -52,17 +52,17 @@ int32_t gr_halo_rows_reserve(struct gr_halo_rows *rows, int64_t width, graft_dty
 void gr_halo_rows_place(const struct gr_halo_rows *rows, struct gr_halo_pass *pass, float *x, int64_t n_owned,
                         int64_t width);
 
-/** Begin: gather, encode and send the rows. Until the end, received rows are not accessed, and
+/** Begin a pass: gather, encode and send its rows. Until gr_halo_rows_end() received rows must not be accessed, and
  *  gr_comm_framed_poll(&rows->exchange.messages->framed) lets messages progress. Allocates nothing. Collective. \return
- *  OK; ERR_NONFINITE (this rank alone, and the pass has begun all the same, if it sends refused rows; see
- *  gr_halo_messages_send()); ERR_PEER. */
+ *  OK; ERR_PEER; ERR_NONFINITE (gr_halo_messages_send() refused a row; if pass->sends_refused_rows, on this rank alone,
+ *  and the pass has begun all the same). */
 int32_t gr_halo_rows_begin(struct gr_halo_rows *rows, const struct gr_halo_pass *pass, struct gr_team team,
                            graft_error *error);
 
-/** End: wait for the rows, decode them, and store or add them in the arrays of the pass. Has no effect if no pass has
+/** End a pass: wait for the rows, decode them, and store or add them in the arrays of the pass. No effect if none has
  *  begun.
  *  \return OK; ERR_PEER. */
 int32_t gr_halo_rows_end(struct gr_halo_rows *rows, struct gr_team team, graft_error *error);
 
-/** Bytes that it holds. */
+/** Return the bytes of memory of `rows`. */
 int64_t gr_halo_rows_bytes(const struct gr_halo_rows *rows, int32_t n_ranks);

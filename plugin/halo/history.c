@@ -1,5 +1,4 @@
-/* Stale rows.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Stores received rows, and the changes between epochs. SPDX-License-Identifier: Apache-2.0 */
 #include "halo/history.h"
 
 #include "base/assert.h"
@@ -89,17 +88,17 @@ int gr_halo_history_begin(struct gr_history *h, graft_semiring semiring, int64_t
     return h->was_used && h->used_epoch == epoch;
 }
 
-/* Whether an epoch is the next one after another. */
+/* Whether `epoch` is the next one after `before`. */
 static int is_next(int64_t epoch, int64_t before)
 {
     return (uint64_t)epoch == (uint64_t)before + 1;
 }
 
-/* Received rows, while threads store them. */
+/* Arguments of the threads that store received rows. */
 struct store {
     struct gr_history *h;
     const void        *fresh;
-    int64_t            width; /* of this exchange, which may be less than the allocated width */
+    int64_t            width; /* width of this exchange; may be less than the allocated width */
     double             smoothing;
     int                measures_drift;
 };

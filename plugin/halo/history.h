@@ -1,6 +1,6 @@
-/* Stale rows: the boundary rows of one layer in one direction that were received in the previous epoch, smoothed, for
- * use while the rows of this epoch are in flight. Source: Sylvie, section 4 (asynchronous epochs, and synchronous ones
- * in between); PipeGCN, section 3.4 (smoothing).
+/* Stale rows: the boundary rows of one layer in one direction that were received in the previous epoch, and smoothed.
+ * They are used while the rows of this epoch are in flight. Source: Sylvie, section 4 (asynchronous epochs, and
+ * synchronous ones in between); PipeGCN, section 3.4 (smoothing).
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -9,41 +9,41 @@
 struct gr_history {
     struct gr_messages messages; /* detached: an exchange may be in flight until the next epoch */
     int64_t            n_rows[GR_SIDES];
-    void              *rows; /* [rows received x width] in use */
+    void              *rows; /* [rows received x width] the stale rows */
     int64_t            capacity, width;
     graft_dtype        dtype;
     graft_semiring     semiring;
     int                has_rows, in_flight, was_used;
-    int64_t            epoch, sent_epoch, used_epoch; /* of `rows`, of the rows sent last, of the last exchange */
-    double            *chunk_drift;                   /* [chunks x 2] as `drift` */
-    double             drift[2];    /* since gr_halo_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
-    int64_t            age, oldest; /* in epochs: of the rows that the last exchange used, and the largest of all
-                                       exchanges */
+    int64_t epoch, sent_epoch, used_epoch; /* epochs of `rows`, of the rows sent last, of the last use of `rows` */
+    double *chunk_drift;                   /* [chunks x 2] the part of `drift` from each chunk of rows */
+    double  drift[2];                      /* since gr_halo_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
+    int64_t age, oldest;                   /* in epochs: the age of the rows used last, and the largest age so far */
 };
 
-/** As gr_halo_messages_init(). gr_halo_history_fini() is always required; it waits for messages in flight, whose memory
- *  must still exist. */
+/** Initialise an empty history; channels as in gr_halo_messages_init(). gr_halo_history_fini() is always required, and
+ *  waits for messages in flight, so their rows must still exist. */
 int32_t gr_halo_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
                              struct gr_history *history, graft_error *error);
 void    gr_halo_history_fini(struct gr_history *history);
 
-/** Allocate memory for rows of this width. Stale rows of another width are dropped. \return OK; ERR_NOMEM. */
+/** Allocate memory for rows of `width` elements. Stale rows of another width or type are discarded. \return OK;
+ *  ERR_NOMEM. */
 int32_t gr_halo_history_reserve(struct gr_history *history, int64_t width, graft_dtype dtype, graft_error *error);
-/** Bytes of that memory. */
+/** Return the bytes that gr_halo_history_reserve() needs. */
 int64_t gr_halo_history_need(const struct gr_history *history, int64_t width, graft_dtype dtype);
-/** Bytes that it holds. */
+/** Return the bytes of memory of `history`. */
 int64_t gr_halo_history_bytes(const struct gr_history *history);
 
 /** Reset to the state before the first exchange. Waits for messages in flight. */
 void gr_halo_history_forget(struct gr_history *history);
 
-/** Begin an exchange of an epoch. Rows of another semiring are dropped.
- * \return Whether the epoch already had this exchange, so that nothing is sent again. */
+/** Begin an exchange of an epoch. Stale rows of another semiring are discarded.
+ * \return 1 if this epoch already had this exchange, so that nothing is sent again; else 0. */
 int gr_halo_history_begin(struct gr_history *history, graft_semiring semiring, int64_t epoch);
 
-/** Wait for the exchange in flight, and store its rows: (1 - smoothing) new + smoothing old, if the old rows are from
- *  the previous epoch.
- * \param[out] decoded  [rows received x width] Overwritten. \return OK; ERR_PEER. */
+/** Wait for the exchange in flight, and store its rows: (1 - smoothing) new + smoothing old if the old rows are from
+ *  the epoch before, else the new rows.
+ * \param[out] decoded [rows received x width] the new rows. \return OK; ERR_PEER. */
 int32_t gr_halo_history_receive(struct gr_history *history, void *decoded, double smoothing, struct gr_team team,
                                 graft_error *error);
 
@@ -56,5 +56,5 @@ int gr_halo_history_is_too_old(const struct gr_history *history, int64_t epoch);
 /** Record that an epoch uses the stored rows. */
 void gr_halo_history_use(struct gr_history *history, int64_t epoch);
 
-/** Count the drift from here. */
+/** Set the sums of `drift` to 0. */
 void gr_halo_history_clear_drift(struct gr_history *history);

@@ -1,4 +1,4 @@
-/* Data of exchanges that are stored between epochs.
+/* Data that exchanges store from epoch to epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/layers.h"
 
@@ -23,7 +23,7 @@ int32_t gr_halo_layers_init(const graft_context *context, struct gr_comm *comm, 
 
 static int32_t layer_init(const struct gr_halo_layers *layers, struct gr_halo_layer *layer, graft_error *error)
 {
-    /* The history first: it takes a channel, on all ranks. */
+    /* The history comes first, because it takes a channel on all ranks, even if this rank has no memory. */
     if (layer->is_stale)
         GR_TRY(gr_halo_history_init(layers->context, layers->comm, layer->rows, &layer->history, error));
     if (layer->is_adaptive)
@@ -38,7 +38,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
     int32_t       rc = GRAFT_OK;
 
     GR_ASSERT(number >= 0 && number < layers->n_layers);
-    /* Without memory for layers, take the channels that they have on other ranks. */
+    /* If this rank has no memory for layers, it still takes the channels that other ranks take. */
     for (int d = 0; d < GR_DIRECTIONS && layers->layer == NULL && layers->is_stale; d++) gr_comm_channel(layers->comm);
     if (layers->layer == NULL) return GRAFT_OK;
     for (int d = GR_FORWARD; d < GR_DIRECTIONS; d++) {
@@ -58,7 +58,7 @@ int32_t gr_halo_layers_add(struct gr_halo_layers *layers, int32_t number, const 
     return rc;
 }
 
-/* The number of layers, added or not. */
+/* Return the number of elements of layers->layer. */
 static int32_t count_halo_layers(const struct gr_halo_layers *layers)
 {
     return layers->layer != NULL ? GR_DIRECTIONS * layers->n_layers : 0;

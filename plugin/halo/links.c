@@ -35,7 +35,7 @@ done:
 
 int gr_halo_links_are_valid(const struct gr_links *l, int32_t n_ranks, int32_t rank)
 {
-    /* The rows of the halo of one rank are rows sent by other ranks, so the lists have the same form. */
+    /* Send lists have the same form as a halo, which also lists vertices by rank. */
     const struct gr_halo sent = { l->send_start[n_ranks], l->send_start, l->place };
 
     return gr_csr_halo_is_valid(&sent, n_ranks, rank);

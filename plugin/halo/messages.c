@@ -1,4 +1,4 @@
-/* Memory of messages, and which rows each has.
+/* Allocates the memory of messages, and sets the rows of each message.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "halo/encode.h"
 
@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 
-/* The value in frames for rows with individual widths. */
+/* The number of bits that frames contain if rows have individual widths. */
 enum { MIXED_BITS = 0 };
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ void gr_halo_messages_fini(struct gr_messages *m)
     *m = (struct gr_messages){ 0 };
 }
 
-/* Ensure a block of at least this many bytes, whose contents need not be kept. */
+/* Ensure that a block has at least this many bytes. Its contents are lost. */
 static int32_t grow(const struct gr_messages *m, void **block, int64_t *capacity, int64_t bytes, graft_error *error)
 {
     void *larger;
@@ -48,7 +48,7 @@ static int32_t grow(const struct gr_messages *m, void **block, int64_t *capacity
     return GRAFT_OK;
 }
 
-/* Bytes of the longest encoded row; 0: no rows are encoded. */
+/* Return the bytes of the longest encoded row; 0: no rows are encoded. */
 static int64_t longest_row(const struct gr_messages *m, int64_t width, graft_dtype dtype)
 {
     int64_t longest = 0;
@@ -183,7 +183,7 @@ void gr_halo_messages_set_rows(struct gr_messages *m, struct gr_rank_rows sent)
     set_side(m, GR_SEND, sent);
 }
 
-/* Whether rows without a code are refused. */
+/* Return ERR_NONFINITE if a row that the code cannot represent is refused. */
 static int32_t check_raw(const struct gr_messages *m, graft_error *error)
 {
     const struct gr_frame *head = &m->framed.begun.head;

@@ -6,7 +6,7 @@
 #include "base/option_row.h"
 #include "graft_codec.h"
 
-/** The codecs of option halo.codec: X(word, the members of gr_halo_codec). */
+/** The codecs of option halo.codec: X(word, members of struct gr_halo_codec). */
 /* clang-format off */
 #define GR_CODEC_MAP(X)                                                                                                \
     X("f32", 32, 0, 0)                                                                                                 \
@@ -24,13 +24,13 @@
 
 /** How the rows of one direction are encoded. */
 struct gr_halo_codec {
-    int32_t bits;     /* of an element, 32 to 1; of an adaptive codec the largest number */
+    int32_t bits;     /* bits of an element, 32 to 1; of an adaptive codec the largest number */
     int32_t adaptive; /* 2, 4 or 8 bits, chosen for each row */
     int32_t code;     /* GRAFT_CODEC_..., or 0: chosen by the bits and the width of the rows */
 };
 
-/** The criterion of adaptive widths: bytes of all ranks in an epoch, relative squared error, or the weight of the error
- *  against time; and the epochs between two decisions. */
+/** The criterion of adaptive widths: the bytes of all ranks in an epoch, the relative squared error, or the weight of
+ *  the error against the time. The last number is the epochs between two decisions. */
 /* clang-format off */
 #define GR_HALO_BUDGET_LIST(X)                                                                                         \
     X(GR_HALO_BUDGET_BYTES, "bytes:1..:0..=20")                                                                        \
@@ -39,7 +39,8 @@ struct gr_halo_codec {
 /* clang-format on */
 enum gr_halo_budget { GR_HALO_BUDGET_LIST(GR_CHOICE_CONSTANT) };
 
-/** The age of boundary rows in epochs; of stale rows the epochs from one wait to the next, and the smoothing. */
+/** The age of boundary rows in epochs. For stale rows also the epochs from one wait for fresh rows to the next, and the
+ *  smoothing. */
 #define GR_HALO_STALENESS_LIST(X) X(GR_HALO_CURRENT, "0") X(GR_HALO_STALE, "1:0..=0:[0..1)=0.8")
 enum gr_halo_staleness { GR_HALO_STALENESS_LIST(GR_CHOICE_CONSTANT) };
 

@@ -1,5 +1,4 @@
-/* Adaptive widths.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Widths and weights of rows for adaptive quantization. SPDX-License-Identifier: Apache-2.0 */
 #include "halo/row_bits.h"
 
 #include "base/assert.h"
@@ -8,7 +7,7 @@
 
 #include <string.h>
 
-/* Until widths are assigned. */
+/* The bits of all elements until widths are assigned. */
 enum { FIRST_BITS = 8 };
 
 int32_t gr_halo_row_bits_init(const graft_context *context, const int64_t rows[GR_SIDES], int32_t n_ranks,
