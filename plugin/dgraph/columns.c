@@ -9,18 +9,18 @@
 
 #include <string.h>
 
-/* A map from the global columns of the owned rows to local columns: the place of a vertex among the owned vertices, or
- * its place in the halo. */
+/* A map from the global columns of the owned rows to local columns: the index of a vertex among the owned vertices, or
+ * in the halo. */
 struct column_map {
     struct gr_pool pool;
-    int64_t        first; /* column v from first to end - 1 is owned, at place v - first */
+    int64_t        first; /* columns v from first to end - 1 are owned, with index v - first */
     int64_t        end;
-    int64_t        count;  /* of all other columns, each once */
-    int64_t       *vertex; /* [count] ascending */
-    int32_t       *local;  /* [count] a place, or the complement (~) of a place in the halo */
+    int64_t        count;  /* number of all other columns, each counted once */
+    int64_t       *vertex; /* [count] these columns, ascending */
+    int32_t       *local;  /* [count] index of an owned vertex, or complement (~) of an index in the halo */
 };
 
-/* The owner of a vertex, and its place there. */
+/* The owner of a vertex, and the index of the vertex there. */
 struct home {
     int32_t owner, place;
 };
@@ -28,13 +28,13 @@ struct home {
 /* Requests for the homes of vertices, and the replies. */
 struct inquiry {
     struct gr_pool  pool;
-    struct gr_route route;         /* of requested vertices, to the ranks that had them in their slices */
-    int64_t        *base;          /* [n_ranks] the place, at each owner, of the first vertex of this slice */
-    int64_t        *request;       /* received */
-    struct home    *reply, *homes; /* sent and received */
+    struct gr_route route;         /* route of requests to the ranks whose slices have the vertices */
+    int64_t        *base;          /* [n_ranks] index, at each owner, of the first vertex from this slice */
+    int64_t        *request;       /* vertices that other ranks request */
+    struct home    *reply, *homes; /* replies sent; homes received */
 };
 
-/* The columns outside first to end - 1, each once. */
+/* Collect the columns outside first to end - 1, each once. */
 static int32_t collect_columns(const graft_graph *g, const int64_t *columns, int64_t n_edges, struct column_map *map,
                                graft_error *error)
 {
@@ -92,7 +92,8 @@ static int32_t request_homes(const graft_graph *g, const struct column_map *map,
     return gr_comm_route_return(&q->route, q->reply, q->homes, sizeof *q->reply, error);
 }
 
-/* Number the vertices of other ranks: sorted by owner, and by place because places ascend with vertices. */
+/* Assign indices in the halo to the vertices of other ranks, sorted by owner, and by index there: it ascends with the
+ * vertex. */
 static int32_t number_halo(graft_graph *g, const struct home *home, struct column_map *map, struct gr_halo *halo,
                            graft_error *error)
 {
@@ -115,14 +116,14 @@ static int32_t number_halo(graft_graph *g, const struct home *home, struct colum
         halo->place[halo->start[home[i].owner]] = home[i].place;
         map->local[i] = ~(int32_t)halo->start[home[i].owner]++;
     }
-    /* Each start has become the next one. */
+    /* Undo the shift: each start has advanced to the next one. */
     memmove(halo->start + 1, halo->start, (uint64_t)g->comm->n_ranks * sizeof *halo->start);
     halo->start[0] = 0;
     GR_ASSERT(gr_csr_halo_is_valid(halo, g->comm->n_ranks, me));
     return GRAFT_OK;
 }
 
-/* Make the map and the halo of the graph. Collective. */
+/* Create the map and the halo of the graph. Collective. */
 static int32_t column_map_init(graft_graph *g, const int64_t *columns, int64_t n_edges, struct column_map *map,
                                graft_error *error)
 {
@@ -139,7 +140,7 @@ done:
     return rc;
 }
 
-/* The place of an owned vertex, or the complement of the place in the halo. */
+/* Return the index of an owned vertex, or the complement of the index in the halo. */
 static int32_t local_column(const struct column_map *map, int64_t vertex)
 {
     if (vertex >= map->first && vertex < map->end) return (int32_t)(vertex - map->first);
@@ -182,7 +183,7 @@ static void fill_matrices(graft_graph *g, const int64_t *row_ptr, const int32_t 
     }
 }
 
-/* The edges of a row are divided among the matrices, but new values come in the order of the host. */
+/* Store which edges are cut: they are divided among two matrices, but new values arrive in the order of the host. */
 static int32_t note_cut(graft_graph *g, const int32_t *column, int64_t entries, graft_error *error)
 {
     GR_TRY(GR_POOL_NEW(g->context, &g->pool, g->slice.is_cut, (entries + 7) / 8, error));

@@ -1,4 +1,4 @@
-/* The sizes of a graph, rank by rank.
+/* Prints the sizes of the parts of a graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "dgraph/graph.h"
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* A number divided by its mean over ranks; 1 if the total is 0. */
+/* Return a number divided by its mean over ranks; 1 if the total is 0. */
 static double imbalance(int64_t number, int64_t total, int32_t n_ranks)
 {
     return total > 0 ? (double)number * n_ranks / (double)total : 1;
@@ -40,7 +40,7 @@ int32_t gr_graph_info(const graft_graph *g, const struct gr_share *share, int32_
     return GRAFT_OK;
 }
 
-/* The line of a rank, or with -1 of all. */
+/* Add the line of a rank, or with -1 of all ranks. */
 static void add_line(const graft_graph *g, const struct gr_share *share, int32_t rank, struct gr_text *text)
 {
     graft_error      none = { .size = sizeof none };
@@ -66,8 +66,9 @@ static void explain_break_even(const graft_graph *g, struct gr_text *text)
                 2.0 * (double)g->division.n_linked * (n - 1) / n, (long long)g->division.choices[0].halo_rows);
 }
 
-/* The comparison of parallel=auto. In each of the two transposes of a sum, the row of a vertex with neighbours is sent
- * to the other ranks of its group, except for the own columns: in total nearly 2 rows a vertex. */
+/* Describe the comparison of parallel=auto. In each of the two transposes of a sum, the row of a vertex with neighbours
+ * is sent to the other ranks of its group, except for the columns of its own rank: nearly 2 rows for each vertex in
+ * total. */
 static void explain_grids(const graft_graph *g, struct gr_text *text)
 {
     if (g->division.shares_rows[0] != '\0')

@@ -1,4 +1,4 @@
-/* Making a graph over ranks.
+/* Creates graphs over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/graph.h"
 #include "base/assert.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The sizes and settings of the slice of a rank, which all ranks compare. */
+/* Sizes and settings of the slice of a rank, which all ranks gather and check. */
 struct slice_record {
     int64_t n_vertices, first_row, n_rows, n_edges;
     int32_t value_type;
@@ -55,7 +55,8 @@ static int32_t compare_numbers(const char *what, int32_t q, int64_t of_q, int32_
     return error->code;
 }
 
-/* Whether the slice of rank `p` begins where the slices before it end, and the last slice ends with the graph. */
+/* Check that the slice of rank `p` begins where the slices before it end, and that the last slice ends with the
+ * graph. */
 static int32_t check_slice_range(const struct slice_record *r, int32_t p, int32_t n_ranks, int64_t end,
                                  graft_error *error)
 {
@@ -76,8 +77,8 @@ static int32_t check_slice_range(const struct slice_record *r, int32_t p, int32_
     return error->code;
 }
 
-/* All ranks check the same records, so all find the same fault. The first row does not matter on a rank without rows,
- * nor does the type of values on a rank without edges. */
+/* Check the records of all slices. All ranks check the same records, so all find the same error. The first row does not
+ * matter on a rank without rows, nor does the type of values on a rank without edges. */
 static int32_t check_records(struct slice_record *r, int32_t n_ranks, graft_error *error)
 {
     int32_t with_rows = -1, with_values = -1;
@@ -146,13 +147,13 @@ struct row {
     int64_t vertex, n_edges;
 };
 
-/* The rows of all ranks on the way to their owners. */
+/* Rows and edges that are sent to their owners. */
 struct row_parcel {
     struct gr_route edges;
-    struct row     *row, *row_in; /* packed and received */
-    int64_t        *col, *col_in; /* of the edges */
-    char           *value, *value_in;
-    int64_t        *row_ptr; /* [n_owned + 1] */
+    struct row     *row, *row_in;     /* rows packed, and received */
+    int64_t        *col, *col_in;     /* columns of the edges, packed and received */
+    char           *value, *value_in; /* values of the edges, packed and received */
+    int64_t        *row_ptr;          /* [n_owned + 1] row pointers of the received rows */
 };
 
 static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
@@ -164,7 +165,7 @@ static void row_parcel_fini(const struct gr_comm *comm, struct row_parcel *p)
     *p = (struct row_parcel){ 0 };
 }
 
-/* The destination of each row, and its place among the packed rows. */
+/* Find the destination of each row, and its index among the packed rows. */
 static int32_t route_rows(graft_graph *g, graft_error *error)
 {
     for (int64_t i = 0; i < g->n_slice; i++) g->slice.route.out[g->slice.owner[i] + 1]++;
@@ -194,7 +195,7 @@ static int32_t allocate_parcel(graft_graph *g, struct row_parcel *p, graft_error
     return GR_NEW(g->context, p->value_in, n_in * bytes, error);
 }
 
-/* Columns are sent as int64: the index types of the ranks may differ. */
+/* Pack rows and columns. Columns are sent as int64, because the index types of the ranks may differ. */
 static void pack_rows(const graft_graph *g, const graft_slice *slice, struct row_parcel *p)
 {
     for (int64_t i = 0; i < g->n_slice; i++) {

@@ -1,5 +1,5 @@
-/* The choice of parallel=auto: predicts the cost of an epoch in which groups of ranks share the columns of sums. Rank 0
- * has the whole graph.
+/* The choice of parallel=auto: predicts the time of an epoch in which groups of ranks share the columns of sums. Runs
+ * on rank 0, which has the whole graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -29,18 +29,18 @@ int32_t gr_graph_grids_share(graft_graph *g, graft_error *error)
     return gr_comm_broadcast(g->comm, 0, &g->columns, sizeof g->columns, error);
 }
 
-/* -- rows between parts: minimum vertex covers -------------------------------------------------------------------- */
+/* -- numbers of rows between parts: minimum vertex covers --------------------------------------------------------- */
 
-/* The cut edges to one part, sorted by the part that has their sources. */
+/* The cut edges into one part, sorted by the part that owns their sources. */
 struct cut_edges {
     struct gr_pool pool;
-    int64_t       *begin;  /* [parts + 2] */
-    int64_t       *target; /* [most cut edges] rows, ascending for each sender */
-    int64_t       *source;
-    int64_t       *row_ptr;
-    int32_t       *compact; /* sources numbered from 0 */
-    int32_t       *number;  /* [n] 1 + the number of a source in the current cut */
-    uint8_t       *in[2];   /* [most cut edges] */
+    int64_t       *begin;   /* [parts + 2] first edge from each part */
+    int64_t       *target;  /* [most cut edges] rows, ascending for each sending part */
+    int64_t       *source;  /* [most cut edges] columns */
+    int64_t       *row_ptr; /* [most cut edges + 1] row pointers of the current cut */
+    int32_t       *compact; /* [most cut edges] indices of the sources of the current cut, from 0 */
+    int32_t       *number;  /* [n] 1 + index of a source in the current cut; 0: none yet */
+    uint8_t       *in[2];   /* [most cut edges] sources and targets in the cover */
 };
 
 static int32_t cut_edges_init(const graft_context *context, const struct gr_slice *whole, int32_t parts,
@@ -67,7 +67,7 @@ done:
     return rc;
 }
 
-/* Sort the cut edges to a part by their sender. `row` are the rows of the part. */
+/* Sort the cut edges into a part by sending part. `row` lists the rows of the part. */
 static void sort_cut_edges(const struct gr_slice *whole, int32_t parts, const int32_t *owner, const int64_t *row,
                            int64_t n_rows, struct cut_edges *cut)
 {
@@ -94,7 +94,7 @@ static void sort_cut_edges(const struct gr_slice *whole, int32_t parts, const in
     }
 }
 
-/* The rows that one part sends to another, for the edges from begin to end - 1. */
+/* Count the rows that one part sends to another for the cut edges begin to end - 1. */
 static int32_t count_cover_rows(const graft_context *context, struct cut_edges *cut, int64_t begin, int64_t end,
                                 enum gr_cover_kind kind, int64_t *rows, graft_error *error)
 {
@@ -118,7 +118,7 @@ static int32_t count_cover_rows(const graft_context *context, struct cut_edges *
     return rc;
 }
 
-/* Replace the rows that all parts send and receive by the rows of the cover. */
+/* Set the numbers of rows that all parts send and receive to those of the covers. */
 static int32_t measure_covers(const graft_context *context, const struct gr_slice *whole, const int32_t *owner,
                               struct gr_partition_measure *measure, graft_error *error)
 {
@@ -158,7 +158,7 @@ done:
 
 /* -- costs -------------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the edges of the largest group: columns, values and row pointers of A and its transpose. */
+/* Return the bytes of the edges of the largest group: columns, values and row pointers of A and its transpose. */
 static double group_bytes(const graft_graph *g, const struct gr_partition_measure *measure)
 {
     double most = 0;
@@ -172,9 +172,9 @@ static double group_bytes(const graft_graph *g, const struct gr_partition_measur
     return most;
 }
 
-/* Bytes of edges that all ranks send in one sum if each rank holds only its own edges (option feature.graph). Each rank
- * sends its columns, values and lengths of rows to the others of its group. `held` counts the edges inside the largest
- * group in both directions. */
+/* Return the bytes of edges that all ranks send in one sum; 0: each rank stores all edges of its group (option
+ * feature.graph). Otherwise each rank sends columns, values and lengths of its rows to the others of its group. `held`:
+ * the bytes of the edges of the largest group, in both directions. */
 static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole, int64_t cut, int32_t columns,
                               double held)
 {
@@ -187,8 +187,9 @@ static int64_t streamed_bytes(const graft_graph *g, const struct gr_slice *whole
     return (columns - 1) * (4 * g->division.n_linked + of_entry * (whole->rows->row_ptr[whole->rows->n_rows] - cut));
 }
 
-/* The transposes of an epoch. In each of the two transposes of a sum, a rank sends its rows except for its own columns,
- * in a message to each other rank of its group. The price of a row is for both directions of all layers. */
+/* Predict the seconds of all transposes of an epoch. In each of the two transposes of a sum, a rank sends its rows
+ * except for its own columns, in a message to each other rank of its group. costs->of_rank.row covers both directions
+ * of all layers. */
 static double transpose_seconds(const graft_graph *g, const struct gr_partition_measure *measure,
                                 const struct gr_grid_costs *costs, const struct gr_grid_choice *choice)
 {
@@ -205,7 +206,8 @@ static double transpose_seconds(const graft_graph *g, const struct gr_partition_
            4 * (double)g->division.workload.layers * (columns - 1) * costs->latency;
 }
 
-/* The ranks of a group divide the edges and the halo by columns, and the vertices by rows. */
+/* Return the cost for one rank of a group. The ranks of a group divide the edges and the halo by columns, and the
+ * vertices by rows. */
 static struct gr_partition_cost cost_of_group(const struct gr_grid_costs *costs, int32_t columns)
 {
     struct gr_partition_cost cost = costs->of_rank;
@@ -216,7 +218,7 @@ static struct gr_partition_cost cost_of_group(const struct gr_grid_costs *costs,
     return cost;
 }
 
-/* Predict one choice, whose parts are owners. */
+/* Predict the seconds of one choice, whose parts are in `owner`. */
 static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole, const struct gr_grid_costs *costs,
                               const int32_t *owner, struct gr_grid_choice *choice, graft_error *error)
 {
@@ -233,7 +235,8 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
     held = group_bytes(g, &measure);
     choice->streamed = streamed_bytes(g, whole, measure.cut, choice->columns, held);
-    if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the own block, and two received blocks */
+    if (choice->streamed > 0)
+        held *= 2.0 / choice->columns; /* a rank stores its own block and two received ones, in both directions */
     choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
     choice->seconds =
         gr_partition_seconds(&measure, &cost) +
@@ -247,7 +250,7 @@ done:
 
 /* -- the choice --------------------------------------------------------------------------------------------------- */
 
-/* Vertices with an edge from or to another vertex. */
+/* Count the vertices that have an edge from or to another vertex. */
 static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_error *error)
 {
     uint8_t *is_linked = NULL;
@@ -266,7 +269,7 @@ static int32_t count_linked(graft_graph *g, const struct gr_slice *whole, graft_
     return GRAFT_OK;
 }
 
-/* The parts of groups of `columns` ranks, by the method or from the given owners. */
+/* Partition the graph for groups of choice->columns ranks, by the method or from the given owners. */
 static int32_t make_parts(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
                           int32_t *parts, struct gr_partition_choice *made, graft_error *error)
 {
@@ -293,8 +296,8 @@ static int32_t make_parts(graft_graph *g, const struct gr_grid_question *questio
     return question->meanwhile->call(question->meanwhile->arg, error);
 }
 
-/* Parts of one choice, and its prediction. For one column the ranks may also have found owners jointly, from their
- * slices, which are compared with the owners found by rank 0. */
+/* Find the parts of one choice, and predict its seconds. For one column, owners that the ranks have found jointly from
+ * their slices are compared with the owners that rank 0 finds. */
 static int32_t predict_choice(graft_graph *g, const struct gr_grid_question *question, struct gr_grid_choice *choice,
                               int32_t *parts, struct gr_partition_choice *made, graft_error *error)
 {

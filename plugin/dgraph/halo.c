@@ -7,7 +7,7 @@
 #include "comm/compare_options.h"
 #include "halo/options.h"
 
-/* The ranks that share rows with this rank, and the first row of each. */
+/* List the ranks that share rows with this rank, and the first row of each. */
 static int32_t list_neighbours(graft_halo *h, graft_error *error)
 {
     const int64_t *in = h->rows.halo->start, *out = h->rows.links.send_start;
@@ -142,7 +142,7 @@ static struct gr_team halo_team(const graft_halo *h)
     return (struct gr_team){ .threads = gr_context_threads(h->context, h->threads) };
 }
 
-/* The arguments of a pass that all ranks share. */
+/* The arguments of a pass that are equal on all ranks. */
 struct halo_terms {
     uint32_t    flags;
     graft_dtype dtype;
@@ -151,7 +151,7 @@ struct halo_terms {
 
 _Static_assert(sizeof(struct halo_terms) <= GR_OUTCOME_TERMS, "terms fit into an outcome");
 
-/* Send the rows of `args`, or with NULL zeros. */
+/* Send the rows of `args`, or zeros if it is NULL. */
 static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const graft_halo_args *args, graft_error *error)
 {
     const int64_t       width = terms->width, n_owned = h->graph->n_owned, n_halo = h->rows.halo->count;
@@ -171,8 +171,8 @@ static int32_t send_halo(graft_halo *h, const struct halo_terms *terms, const gr
     return gr_halo_rows_begin(&h->rows, &pass, halo_team(h), error);
 }
 
-/* End a pass whose outcome is the failure `rc`: if ranks have sent rows, all exchange rows, which are not used. Returns
- * `rc`, or ERR_PEER. */
+/* End a pass whose outcome is the failure `rc`. If some ranks have sent rows, all ranks complete the exchange, and do
+ * not use its rows. Returns `rc`, or ERR_PEER. */
 static int32_t end_refused_pass(graft_halo *h, int32_t rc, graft_error *error)
 {
     const struct halo_terms *terms = gr_comm_outcome_terms(&h->outcome);

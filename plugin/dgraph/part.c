@@ -1,4 +1,4 @@
-/* Derived parts of a graph over ranks: reordered, or with the first rows only.
+/* Derives parts of a graph over ranks: reordered, or restricted to the first rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "base/assert.h"
@@ -56,7 +56,7 @@ int64_t gr_graph_part_reorder_bytes(const struct gr_part *part)
     return remote + (local > remote ? 2 * local : local + remote);
 }
 
-/* Sort each row by column: the rows of a transpose are sorted. */
+/* Sort each row by column, by two transpositions: the rows of a transpose are sorted. */
 static int32_t sort_csr_rows(const graft_context *context, struct gr_csr *csr, graft_error *error)
 {
     for (int times = 0; times < 2; times++) {
@@ -69,13 +69,14 @@ static int32_t sort_csr_rows(const graft_context *context, struct gr_csr *csr, g
     return GRAFT_OK;
 }
 
-/* Sort the halo by owner and new place. new_index[s] receives the index of vertex s of the old halo. */
+/* Sort the halo by owner and new index at the owner. new_index[s] receives the new position of vertex s of the old
+ * halo. */
 static int32_t sort_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
                          const int32_t *new_place, int32_t *new_index, struct gr_made_part *made, graft_error *error)
 {
     const int64_t most = (int64_t)INT32_MAX << 32;
-    int64_t      *keys = NULL; /* the new place in the upper half, the index in the old halo in the lower half */
-    int32_t       rc = gr_graph_made_part_new_halo(context, made, n_ranks, old->count, error);
+    int64_t *keys = NULL; /* new index at the owner in the upper half, position in the old halo in the lower half */
+    int32_t  rc = gr_graph_made_part_new_halo(context, made, n_ranks, old->count, error);
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(GR_NEW(context, keys, old->count, error));
@@ -95,7 +96,7 @@ done:
     return rc;
 }
 
-/* Reorder the rows of the remote matrix, and number its columns anew. */
+/* Reorder the rows of the remote matrix, and replace its columns by positions in the new halo. */
 static int32_t reorder_remote(const graft_context *context, const graft_csr *remote, const int64_t *order,
                               const int32_t *new_index, struct gr_made_part *made, graft_error *error)
 {
@@ -127,7 +128,7 @@ int32_t gr_graph_part_reorder(const graft_context *context, struct gr_comm *comm
     if (rc == GRAFT_OK) rc = GR_NEW(context, new_index, part->halo.count, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part.local = made->local.view;
-    for (int64_t i = 0; i < part->local.n_rows; i++) place[order[i]] = (int32_t)i; /* which other ranks receive */
+    for (int64_t i = 0; i < part->local.n_rows; i++) place[order[i]] = (int32_t)i; /* other ranks receive these */
     GR_TRY_DONE(gr_halo_links_ask(links, comm, place, packed, new_place, sizeof *place, error));
     rc = sort_halo(context, &part->halo, comm->n_ranks, new_place, new_index, made, error);
     if (rc == GRAFT_OK) rc = reorder_remote(context, &part->remote, order, new_index, made, error);
@@ -141,7 +142,7 @@ done:
     return rc;
 }
 
-/* Keep the vertices s of the halo that have new_index[s] != 0, in their order, and set new_index[s]. */
+/* Create a halo of only the vertices s that have new_index[s] != 0, and set new_index[s] to their new position. */
 static int32_t narrow_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks, int32_t *new_index,
                            struct gr_made_part *made, graft_error *error)
 {

@@ -14,8 +14,8 @@
  * per second. */
 static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
-/* Sizes of the measurement: sums of at most this many edges over as many rows of this many columns, which exceed the
- * caches; dense products of such matrices; the fastest of a few tries. */
+/* Sizes of the measurement: sums over at most EDGES edges, with SOURCES rows of COLUMNS columns, which exceed the
+ * caches; dense products of ROWS x SIDE with SIDE x SIDE matrices; the fastest of TRIES counts. */
 enum { EDGES = 1 << 18, SOURCES = 1 << 16, COLUMNS = 32, ROWS = 1024, SIDE = 128, TRIES = 3 };
 
 struct gr_owner_rates gr_graph_rates_assumed(const graft_context *context, double bytes_per_second)
@@ -33,7 +33,7 @@ struct probe {
     int64_t                *row_ptr;
     int32_t                *col_idx;
     graft_matrix           *matrix;
-    float                  *x, *out; /* also the matrices of the dense product */
+    float                  *x, *out; /* operands of the sum, and of the dense product */
     const struct gr_module *dense;
     graft_dtype             dense_type;
 };
@@ -59,7 +59,7 @@ static int32_t rates_probe_init(const graft_graph *g, const graft_slice *slice, 
     return gr_dense_choose(g->context, &p->dense_type, &p->dense, error);
 }
 
-/* Seconds of one sum. */
+/* Measure the seconds of one sum. */
 static int32_t probe_sum(const graft_graph *g, const struct probe *p, double *seconds, graft_error *error)
 {
     const graft_dense    x = gr_dense_view(p->x, GRAFT_F32, p->csr.n_cols, COLUMNS, COLUMNS);
@@ -99,8 +99,8 @@ static int32_t probe_dense(const graft_graph *g, const struct probe *p, double *
     return rc;
 }
 
-/* The measurements of this rank. With edges, sums[0] becomes the seconds of an element and sums[1] becomes 1; sums[2]
- * becomes operations per second. */
+/* Measure the speed of this rank. If it has edges, sums[0] receives the seconds of an element, and sums[1] receives 1;
+ * sums[2] receives operations per second. */
 static int32_t probe_rates(const graft_graph *g, const struct probe *p, double sums[3], graft_error *error)
 {
     const double elements = (double)p->csr.row_ptr[p->csr.n_rows] * COLUMNS;
@@ -126,7 +126,7 @@ int32_t gr_graph_rates_measure(const graft_graph *g, const graft_slice *slice, s
     int32_t      rc = GRAFT_OK;
 
     GR_TRY_DONE(gr_comm_agree(g->comm, rates_probe_init(g, slice, &p, error), error));
-    rc = probe_rates(g, &p, sums, error); /* at once on all ranks, which may share a machine */
+    rc = probe_rates(g, &p, sums, error); /* all ranks measure at the same time, because they may share a machine */
     GR_TRY_DONE(gr_comm_agree(g->comm, rc, error));
     GR_TRY_DONE(gr_comm_sum_f64(g->comm, sums, 3, error));
     if (sums[1] > 0) rates->element_seconds = sums[0] / sums[1];

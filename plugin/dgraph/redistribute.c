@@ -1,4 +1,4 @@
-/* Rows of bytes and edges from the slices to the owners, and rows back.
+/* Sends rows of bytes and edges from the slices to the owners, and rows back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* Rows are sent in strips of columns, so that the buffers do not hold two more copies of all rows. The strip is as wide
- * as GR_MOVE_BUFFER allows on the rank with the most rows, which all ranks know. */
+/* Return the bytes of a row that are sent at a time. Rows are sent in strips of columns, so that buffers need less
+ * memory than two more copies of all rows. A strip is as wide as GR_MOVE_BUFFER allows on the rank with the most rows,
+ * which all ranks know. */
 static int64_t strip_bytes(const graft_graph *g, int64_t row_bytes)
 {
     int64_t rows = 1, strip;
@@ -28,14 +29,14 @@ int gr_graph_is_in_place(const graft_graph *g)
     return 1;
 }
 
-/* A packed strip, and a received strip; NULL if arrays of the library already have this layout. The transport never
- * gets arrays of the host, because it may not be able to cancel a message. */
+/* Buffers of a packed strip and a received strip; NULL if an array of the library already has this layout. Arrays of
+ * the host are never passed to the transport, because it may not be able to cancel a message. */
 struct strip {
-    int64_t bytes; /* of each row */
+    int64_t bytes; /* bytes of each row in a strip */
     char   *out, *in;
 };
 
-/* Whether the rows of the slice are in the order in which they are sent. */
+/* Whether the rows of the slice are already in the order in which they are sent. */
 static int slice_is_packed(const graft_graph *g)
 {
     for (int64_t i = 0; i < g->n_slice; i++)
@@ -83,7 +84,7 @@ static int32_t redistribute_strip(const graft_graph *g, const graft_redistributi
     return rc;
 }
 
-/* Redistribute if every rank owns exactly the rows of its slice. */
+/* Copy the rows, if every rank owns exactly the rows of its slice. */
 static void copy_unmoved_rows(const graft_redistribution *args, int64_t rows)
 {
     if (args->from_stride == args->row_bytes && args->to_stride == args->row_bytes && rows > 0) {
@@ -95,7 +96,7 @@ static void copy_unmoved_rows(const graft_redistribution *args, int64_t rows)
                (uint64_t)args->row_bytes);
 }
 
-/* Whether `data` can hold `rows` rows of this stride. */
+/* Check that `data` can be an array of `rows` rows of this stride. */
 static int32_t check_redistributed_rows(const graft_redistribution *args, const void *data, int64_t stride,
                                         int64_t rows, const char *name, graft_error *error)
 {

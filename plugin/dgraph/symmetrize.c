@@ -1,5 +1,5 @@
-/* Every edge of a graph over ranks in both directions: each rank sends its cut edges to the owners of their columns,
- * which merge the reversed edges with their own.
+/* Makes a graph over ranks symmetric: each rank sends its cut edges to the owners of their columns, which merge the
+ * reversed edges with their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dtype.h"
@@ -13,12 +13,12 @@
 struct reversed {
     struct gr_pool  pool;
     struct gr_links links;
-    struct gr_csr   turned;    /* the remote matrix transposed; its rows are sent to the owners of their vertices */
+    struct gr_csr   turned;    /* transposed remote matrix, whose rows are sent to the owners of their vertices */
     int64_t        *length;    /* [halo] edges of each row of the transposed matrix */
-    int64_t        *length_in; /* [received rows] likewise */
+    int64_t        *length_in; /* [received rows] edges of each received row */
     struct gr_route edges;
-    int32_t        *column; /* [received edges] the vertex of the other rank whose row has the edge */
-    char           *value;
+    int32_t        *column; /* [received edges] index, at its owner, of the vertex whose row has the edge */
+    char           *value;  /* [received edges] values */
 };
 
 static void reversed_fini(struct gr_comm *comm, struct reversed *b)
@@ -62,7 +62,8 @@ static int32_t exchange_reversed(const graft_context *context, struct gr_comm *c
     return bytes > 0 ? gr_comm_route_send(&b->edges, b->turned.values, b->value, bytes, error) : GRAFT_OK;
 }
 
-/* The halo of both directions: vertices from which this rank gathers, and vertices that gather from this rank. */
+/* Create the halo of both directions: the vertices from which this rank gathers, and those that gather from this
+ * rank. */
 static int32_t join_halo(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
                          const struct reversed *b, struct gr_made_part *made, graft_error *error)
 {
@@ -90,7 +91,8 @@ done:
     return rc;
 }
 
-/* The received edges as rows of this rank. They are in the order of ranks and of their vertices, so rows are sorted. */
+/* Create a matrix of the received edges, with the rows of this rank. Edges arrive in the order of ranks and of their
+ * vertices, so rows are sorted. */
 static int32_t build_received_rows(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
                                    const struct reversed *b, const struct gr_halo *halo, struct gr_csr *rows,
                                    graft_error *error)
@@ -111,13 +113,13 @@ static int32_t build_received_rows(const graft_context *context, const struct gr
             for (int64_t end = e + b->length_in[i]; e < end; e++)
                 gr_csr_put(rows, next[b->links.place[i]]++, gr_csr_halo_index(halo, q, b->column[e]), &like, e);
     }
-    /* Each row pointer has become the next one. */
+    /* Undo the shift: each row pointer has advanced to the next one. */
     memmove(next + 1, next, (uint64_t)like.n_rows * sizeof *next);
     next[0] = 0;
     return GRAFT_OK;
 }
 
-/* The edges of this rank, sorted, with columns in the new halo. */
+/* Create a matrix of this rank's own cut edges, sorted, with columns in the new halo. */
 static int32_t renumber_rows(const graft_context *context, const struct gr_halo *old, int32_t n_ranks,
                              const struct gr_csr *turned, const struct gr_halo *halo, struct gr_csr *rows,
                              graft_error *error)
@@ -163,7 +165,7 @@ static int32_t unite_local(const graft_context *context, const graft_csr *local,
     int32_t       rc = GRAFT_OK;
 
     GR_TRY_DONE(gr_csr_transpose(context, local, &back, error));
-    GR_TRY_DONE(gr_csr_transpose(context, &back.view, &own, error)); /* for sorted rows */
+    GR_TRY_DONE(gr_csr_transpose(context, &back.view, &own, error)); /* own = local with sorted rows */
     GR_TRY_DONE(
         gr_csr_union(context, &own.view, &back.view, gr_csr_union_entries(&own.view, &back.view), &made->local, error));
     made->part.local = made->local.view;

@@ -1,4 +1,4 @@
-/* New edge values of a graph over ranks, which are sent from the slices to the owners of the rows.
+/* Sends new edge values of a graph over ranks from the slices to the owners of the rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "base/finite.h"
@@ -11,7 +11,7 @@
 
 uint32_t gr_graph_slice_digest(const graft_csr *rows)
 {
-    int64_t  columns[512], count = 0; /* 64 bits each, whatever the host's index type */
+    int64_t  columns[512], count = 0; /* 64-bit columns: the digest does not depend on the host's index type */
     uint32_t crc = 0;
 
     if (rows == NULL || rows->n_rows == 0) return crc;
@@ -30,7 +30,7 @@ static int64_t owned_entries(const graft_graph *g)
     return gr_csr_entries(&g->part.local) + gr_csr_entries(&g->part.remote);
 }
 
-/* The first value that is not finite, or count. */
+/* Return the index of the first value that is not finite, or the number of values. */
 static int64_t first_not_finite(const graft_dense *values, int threads)
 {
     enum { CHUNK = 1 << 16 };

@@ -2,9 +2,9 @@
  *
  *      begin    receive the messages still in flight since the last epoch; post the receives
  *               (the caller computes the rows to send, and encodes them if `encodes` is set)
- *      send compute the CRCs of the messages, and send them
+ *      send     compute the CRCs of the messages, and send them
  *               (the caller does other work, and polls messages->framed)
- *      end wait for the rows and decode them, or use stale rows
+ *      end      wait for the rows and decode them, or use stale rows
  *
  * Exchanges that are not steps of their layer, such as exchanges of an evaluation, do not change the data stored for
  * the layer.
@@ -24,9 +24,9 @@ struct gr_exchange {
     int                     is_repeat;   /* the epoch already has these rows: nothing is sent */
     int                     encodes;     /* the caller encodes each row after its computation */
     int                     threads;     /* largest number of threads that may compute and encode rows */
-    double settled_at;  /* time when all messages of the last epoch had arrived; 0: none were in flight */
-    double sent_at;     /* time when all messages were sent */
-    double received_at; /* time when the rows to use were available */
+    double                  settled_at;  /* time when messages of the last epoch had arrived; 0: none in flight */
+    double                  sent_at;     /* time when all messages were sent */
+    double                  received_at; /* time when the rows to use were available */
 };
 
 /** Begin an exchange. The caller has set args, layer, messages, sent, received, smoothing and synchronous; messages

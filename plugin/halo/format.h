@@ -8,7 +8,7 @@
 #include "halo/options.h"
 
 struct gr_row_format {
-    int32_t                 bits[GR_DIRECTIONS]; /* bits of an element; the largest number, if widths are adaptive */
+    int32_t                 bits[GR_DIRECTIONS];     /* of an element; the most, if widths are adaptive */
     int32_t                 adaptive[GR_DIRECTIONS]; /* each row has its own width, see gr_row_widths */
     int32_t                 code[GR_DIRECTIONS];     /* 0: see gr_halo_row_format_code() */
     int32_t                 rounding[GR_DIRECTIONS]; /* 0: see gr_halo_row_format_rounding() */

@@ -14,10 +14,10 @@ struct gr_history {
     graft_dtype        dtype;
     graft_semiring     semiring;
     int                has_rows, in_flight, was_used;
-    int64_t epoch, sent_epoch, used_epoch; /* epochs of `rows`, of the rows sent last, of the last use of `rows` */
-    double *chunk_drift;                   /* [chunks x 2] the part of `drift` from each chunk of rows */
-    double  drift[2];                      /* since gr_halo_history_clear_drift(): sums of |new - old|^2 and |new|^2 */
-    int64_t age, oldest;                   /* in epochs: the age of the rows used last, and the largest age so far */
+    int64_t            epoch, sent_epoch, used_epoch; /* of `rows`, of the rows sent last, of their last use */
+    double            *chunk_drift;                   /* [chunks x 2] the part of `drift` from each chunk of rows */
+    double             drift[2];                      /* sums of |new - old|^2 and |new|^2 since they were cleared */
+    int64_t            age, oldest;                   /* in epochs: of the rows used last, and the largest so far */
 };
 
 /** Initialise an empty history; channels as in gr_halo_messages_init(). gr_halo_history_fini() is always required, and
@@ -43,7 +43,7 @@ int gr_halo_history_begin(struct gr_history *history, graft_semiring semiring, i
 
 /** Wait for the exchange in flight, and store its rows: (1 - smoothing) new + smoothing old if the old rows are from
  *  the epoch before, else the new rows.
- * \param[out] decoded [rows received x width] the new rows. \return OK; ERR_PEER. */
+ * \param[out] decoded  [rows received x width] the new rows. \return OK; ERR_PEER. */
 int32_t gr_halo_history_receive(struct gr_history *history, void *decoded, double smoothing, struct gr_team team,
                                 graft_error *error);
 

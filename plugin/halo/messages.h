@@ -2,7 +2,7 @@
  * this rank. Rows are encoded by the threads that produce them, and decoded after other work. Unquantized rows are sent
  * and received without copies.
  *
- * messages.c memory, and the bytes of each message encode.c encodes and decodes rows, and measures the error
+ * messages.c   memory, and the bytes of each message      encode.c   encodes and decodes rows, and measures the error
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -28,8 +28,7 @@ struct gr_row_bits {
     int64_t              exchanges;             /* exchanges in counted_epoch */
     int                  is_assigned;           /* widths were assigned; else `flow` and expected_error are 0 */
     struct gr_row_bits_flow *flow;              /* [n_ranks] bytes of each rank in one exchange */
-    double                   expected_error; /* expected quantization error, relative to the sum of weight |x|^2 of all
-                                                ranks */
+    double                   expected_error;    /* expected error relative to the sum of weight |x|^2, on all ranks */
 };
 
 /** Allocate the arrays, and reset them. Not collective. gr_pool_fini() of bits->pool is always required. \return OK;

@@ -1,4 +1,4 @@
-/* The cut edges of a rank, pair by pair, and their covers.
+/* Groups the cut edges of a rank by the owners of their sources, and finds their covers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -50,7 +50,7 @@ static void count_edges(struct gr_cuts *c)
             const struct gr_cut_edge edge = gr_spmm_cuts_step(c, row, e);
 
             c->n_sources += !c->source_in[edge.source];
-            c->source_in[edge.source] = 1; /* until the covers are found */
+            c->source_in[edge.source] = 1; /* here: the source has been counted */
             c->edge_start[edge.rank + 1]++;
             c->target_start[edge.rank + 1] += edge.is_new;
         }
@@ -61,7 +61,7 @@ static void count_edges(struct gr_cuts *c)
     }
 }
 
-/* The rows of a pair are in the order of the walk, so a row ends after its last placed edge. */
+/* Fill row_ptr and source. Edges of a target are consecutive in the walk, so row_ptr ends after the last one stored. */
 static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const graft_csr *remote = &c->part->remote;
@@ -98,7 +98,7 @@ static int32_t cover_pair(const graft_context *context, struct gr_cuts *c, int32
     return gr_cover_find(context, &cut, kind, c->source_in + source, c->target_in + target, &size, error);
 }
 
-/* The covers of all pairs, each found by one thread. The search can fail only for lack of memory. */
+/* Find the covers of the cut edges from all ranks, each in one thread. A search can fail only for lack of memory. */
 static int32_t cover_all_pairs(const graft_context *context, struct gr_cuts *c, enum gr_cover_kind kind,
                                graft_error *error)
 {
@@ -127,7 +127,7 @@ int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *pa
 
 int32_t gr_spmm_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *c, graft_error *error)
 {
-    struct gr_pool pool = { 0 }; /* of the edges by pairs, which only covers need */
+    struct gr_pool pool = { 0 }; /* owner of row_ptr and source, which only the search for covers needs */
     int32_t        rc = GR_POOL_NEW(context, &pool, c->row_ptr, c->target_start[c->n_ranks] + c->n_ranks, error);
 
     if (rc == GRAFT_OK) rc = GR_POOL_NEW(context, &pool, c->source, c->edge_start[c->n_ranks], error);

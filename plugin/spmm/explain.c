@@ -1,4 +1,4 @@
-/* A table of a plan, rank by rank.
+/* Prints a plan as a table of ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "spmm/plan.h"
@@ -27,7 +27,7 @@ static void explain_layers(graft_plan_info *info, const struct gr_halo_layers *l
     }
 }
 
-/* Bytes that buffers of this rank have got since the plan was created. */
+/* Return the bytes by which buffers of this rank have grown since the plan was created. */
 static int64_t grown_bytes(const graft_plan *plan)
 {
     return gr_plan_bytes(plan) - plan->flow[plan->comm->rank].bytes;
@@ -57,7 +57,8 @@ int32_t gr_plan_info(const graft_plan *plan, int32_t rank, graft_plan_info *info
     return GRAFT_OK;
 }
 
-/* The line of a rank, or with -1 of all. Memory is that of the new plan, because only this rank knows its growth. */
+/* Add the line of a rank, or with -1 of all ranks. Memory is that of the new plan, because a rank knows only its own
+ * growth. */
 static void rank_line(const graft_plan *plan, int32_t rank, struct gr_text *text)
 {
     graft_error     none = { .size = sizeof none };
@@ -73,7 +74,7 @@ static void rank_line(const graft_plan *plan, int32_t rank, struct gr_text *text
                 (double)i->bytes / 1e6);
 }
 
-/* The rows that the calling rank sent, and their quantization error. */
+/* Add the lines about the rows that the calling rank has sent, and their quantization error. */
 static void sent_lines(struct gr_text *text, const graft_plan_info *i)
 {
     gr_text_add(text, "%.3f MB of rows sent by this rank in all products", (double)i->bytes_sent * 1e-6);

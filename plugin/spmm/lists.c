@@ -1,5 +1,5 @@
-/* The matrices S and R of a plan, from the covers. The receiver chooses the rows, and sends the senders the entries of
- * S.
+/* Computes the matrices S and R of a plan from the covers. The receiver chooses the rows, and sends the entries of S to
+ * the senders.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dtype.h"
@@ -8,36 +8,36 @@
 
 #include <string.h>
 
-/* Rows, and their entries in S. */
+/* Numbers of rows, and of their entries in S. */
 struct amount {
     int64_t rows, entries;
 };
 
-/* Values of the cut edges, and the values of S and R. */
+/* Values of the cut edges (`remote`), of S (`sent`) and of R (`received`). */
 struct list_values {
     const void *remote;
     void       *sent, *received;
     int64_t     n_received;
 };
 
-/* The rows to receive: by rank, the raw rows of each rank first. */
+/* The rows to receive, ordered by rank, and for each rank raw rows before partial sums. */
 struct lists {
     graft_plan     *plan;
     struct gr_cuts *cuts;
-    struct gr_pool  pool;           /* owner of all arrays but asked_start, which the sources of the plan own */
-    struct amount  *asked, *asking; /* [n_ranks] what this rank asks of each rank, and each rank of this one */
-    int64_t        *asked_start;    /* [n_ranks + 1] offsets of the entries asked of each rank */
-    int64_t        *asking_start;   /* [n_ranks + 1] offsets of the entries asked by each rank */
-    int32_t        *row_of_source;  /* [halo] the row to receive for it, if it is in the cover */
-    int32_t        *row_of_target;  /* [targets] the same */
+    struct gr_pool  pool;           /* owner of all arrays, except asked_start */
+    struct amount  *asked, *asking; /* [n_ranks] requests of this rank to each rank, and of each rank to this one */
+    int64_t        *asked_start;    /* [n_ranks + 1] first entry requested from each rank; owner: plan->sources */
+    int64_t        *asking_start;   /* [n_ranks + 1] first entry requested by each rank */
+    int32_t        *row_of_source;  /* [halo] the row to receive for each source in the cover */
+    int32_t        *row_of_target;  /* [targets] the row to receive for each target in the cover */
     int32_t        *entries;        /* [rows received] number of entries of each row */
-    int64_t        *begin;          /* [rows received + 1] offsets of the entries of each row in `place` */
-    int32_t        *place;          /* among the vertices of the other rank */
-    int64_t        *row_ptr;        /* [rows + 1] of R */
-    int32_t        *entries_out;    /* [rows sent] */
+    int64_t        *begin;          /* [rows received + 1] first entry of each row in `place` */
+    int32_t        *place;          /* [entries asked] index of the source among the vertices of its owner */
+    int64_t        *row_ptr;        /* [rows + 1] first entry of each row of R */
+    int32_t        *entries_out;    /* [rows sent] number of entries of each row of S */
 };
 
-/* Number the rows to receive. */
+/* Assign indices to the rows to receive. */
 static int32_t number_rows(struct lists *l, graft_error *error)
 {
     struct gr_cuts *c = l->cuts;
@@ -107,8 +107,8 @@ static int32_t count_lists(struct lists *l, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Ask for an entry of the row to receive for a target; l->entries counts down the missing entries. Returns whether it
- * is the first one. */
+/* Store an entry of the row to receive for a target; l->entries counts down the entries not yet stored. Returns whether
+ * it is the first one of the row. */
 static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
 {
     const int32_t row = l->row_of_target[edge->target];
@@ -119,7 +119,7 @@ static int ask_entry(struct lists *l, const struct gr_cut_edge *edge)
     return put == l->begin[row];
 }
 
-/* Fill in R and the entries to ask for, without values. */
+/* Fill in R and the entries to request, without values. */
 static void fill_lists(struct lists *l, struct gr_csr *receive)
 {
     struct gr_cuts         *c = l->cuts;
@@ -147,7 +147,7 @@ static void fill_lists(struct lists *l, struct gr_csr *receive)
     }
 }
 
-/* Values of entries from their sources. `type` is a constant of the caller. */
+/* Copy the values of entries from their sources. */
 #define TAKE_VALUES(type, from, to)                                                                                    \
     for (int64_t i = 0; i < count; i++) ((type *)(to))[i] = source[i] < 0 ? 1 : ((const type *)(from))[source[i]]
 
@@ -157,7 +157,8 @@ static void take_sources(const graft_plan *plan, const int64_t *source, int64_t 
     if (plan->value_type == GRAFT_F64) TAKE_VALUES(double, values, to);
 }
 
-/* The entries to ask for; with values also their sources, and those of the `received` entries of R. */
+/* Allocate the entries to request; if edges have values also their sources, and the sources of the `received` entries
+ * of R. */
 static int32_t allocate_asked(struct lists *l, int64_t received, graft_error *error)
 {
     graft_plan             *plan = l->plan;
@@ -193,7 +194,8 @@ static int32_t allocate_lists(struct lists *l, struct gr_csr *send, struct gr_cs
     return GRAFT_OK;
 }
 
-/* The values of S and R: each rank computes its R and what it asks for, and sends the latter. */
+/* Compute the values of S and R: each rank computes those of its R and of its requested entries, and sends the latter,
+ * which the receivers store in S. */
 static int32_t send_values(graft_plan *plan, const int64_t *asked_start, const int64_t *asking_start,
                            const struct list_values *v, graft_error *error)
 {
@@ -210,7 +212,7 @@ done:
     return rc;
 }
 
-/* Send each rank the entries of its rows to send, which form its S. */
+/* Send each rank the entries requested from it, which are its S. */
 static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr *receive, graft_error *error)
 {
     struct gr_comm          *comm = l->plan->comm;
@@ -227,7 +229,7 @@ static int32_t send_entries(struct lists *l, struct gr_csr *send, struct gr_csr 
     return GRAFT_OK;
 }
 
-/* A matrix that takes over the arrays of csr, which is then empty. */
+/* Create a matrix that takes over the arrays of csr, which is then empty. */
 static int32_t wrap_csr(graft_context *context, struct gr_csr *csr, graft_matrix **matrix, graft_error *error)
 {
     const int32_t rc = gr_matrix_create(context, &csr->view, matrix, error);

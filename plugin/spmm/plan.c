@@ -1,4 +1,4 @@
-/* Making plans.
+/* Creates and destroys plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "spmm/plan.h"
 
@@ -44,7 +44,7 @@ static int32_t allocate_plan(graft_plan *plan, graft_error *error)
     const int64_t n_ranks = plan->comm->n_ranks;
     int32_t       rc = GRAFT_OK;
 
-    /* This comes first, because it takes a channel, also if memory fails on another rank. */
+    /* This comes first, because it takes a channel even if an allocation fails here or on another rank. */
     GR_TRY_DONE(gr_halo_messages_init(plan->context, plan->comm, 0, &plan->messages, error));
     for (int side = 0; side < GR_SIDES; side++)
         GR_TRY_DONE(GR_POOL_NEW(plan->context, &plan->pool, plan->rows[side].start, n_ranks + 1, error));
@@ -81,7 +81,7 @@ int32_t gr_plan_add_layer(graft_plan *plan, int32_t layer, graft_error *error)
     return gr_halo_layers_add(&plan->layers, layer, start, error);
 }
 
-/* Add all layers, or none yet, and allocate their memory. */
+/* Add all layers if wish->has_layers, and allocate their memory. */
 static int32_t init_plan_layers(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     int32_t rc = gr_halo_layers_init(plan->context, plan->comm, wish->layers, &plan->layers, error);
@@ -129,7 +129,7 @@ int32_t gr_plan_reserve(graft_plan *plan, int32_t layer, int64_t width, graft_dt
     return gr_halo_layers_reserve(&plan->layers, layer, width, dtype, error);
 }
 
-/* The local work after the lists. */
+/* Create all other matrices, and allocate buffers. Not collective. */
 static int32_t complete_plan(graft_plan *plan, const struct gr_plan_wish *wish, graft_error *error)
 {
     graft_context           *context = plan->context;
@@ -184,7 +184,7 @@ static int32_t share_plan_flow(graft_plan *plan, const struct gr_cuts *cuts, gra
     return gr_comm_allgather(plan->comm, &mine, sizeof mine, plan->flow, error);
 }
 
-/* The local work before the lists. */
+/* Allocate the plan's arrays, and find the covers. Not collective. */
 static int32_t find_covers(graft_plan *plan, struct gr_cuts *cuts, graft_error *error)
 {
     GR_TRY(allocate_plan(plan, error));
@@ -247,7 +247,7 @@ static int starts_are_valid(const int64_t *start, int32_t n_ranks, int32_t rank)
     return 1;
 }
 
-/* A missing matrix has any shape. */
+/* Check the shape of a matrix; NULL: there is none to check. */
 static int has_shape(const graft_matrix *matrix, int64_t n_rows, int64_t n_cols)
 {
     return matrix == NULL || (matrix->csr.n_rows == n_rows && matrix->csr.n_cols == n_cols);

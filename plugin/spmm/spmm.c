@@ -1,5 +1,5 @@
-/* A distributed product: rows are computed, encoded and sent, the local part of the product is computed while they are
- * in flight, and the received rows are added to it.
+/* A distributed product: computes, encodes and sends rows, computes the local part of the product while they are in
+ * flight, and adds the received rows to it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -23,7 +23,7 @@ static int is_stateless(const graft_aggregate_args *a)
     return (a->flags & (GRAFT_AGGREGATE_STATELESS | GRAFT_AGGREGATE_EXACT)) != 0;
 }
 
-/* Check that a step has a layer of the plan, and is a sum if it uses stale rows. */
+/* Check that the layer of a step is one of the plan, and that a step with stale rows is a sum. */
 static int32_t check_layer(const graft_plan *plan, const graft_aggregate_args *a, graft_error *error)
 {
     const struct gr_halo_layers *layers = &plan->layers;
@@ -131,7 +131,7 @@ static struct gr_team plan_team(const graft_plan *plan)
                              .times = plan->product.args.times };
 }
 
-/* The numbers of rows that the product sends, or receives. */
+/* Return the rows that the product sends, or receives. */
 static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
 {
     const struct gr_plan_rows *rows = &plan->rows[gr_side_of(plan->product.direction, side)];
@@ -139,7 +139,7 @@ static struct gr_rank_rows rows_of(const graft_plan *plan, enum gr_side side)
     return (struct gr_rank_rows){ rows->start, rows->buffer };
 }
 
-/* Sent or received rows as a matrix, with the type of `out`. */
+/* View sent or received rows as a matrix of the type of `out`. */
 static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 {
     const graft_dense *out = &plan->product.out;
@@ -149,7 +149,7 @@ static graft_dense matrix_of(const graft_plan *plan, struct gr_rank_rows rows)
 
 /* -- steps of a product, in their order --------------------------------------------------------------------------- */
 
-/* Mask and epilogue belong to the product until its end. */
+/* Copy mask and epilogue, because the caller's structs may not exist until the end of the product. */
 static void keep_masked(graft_plan *plan, const graft_aggregate_args *args)
 {
     struct gr_spmm *p = &plan->product;
@@ -189,7 +189,7 @@ static void set_product(graft_plan *plan, const graft_aggregate_args *args)
     p->exchange.synchronous = (args->flags & GRAFT_AGGREGATE_SYNCHRONOUS) != 0;
 }
 
-/* The weights of received rows, for adaptive widths. */
+/* Compute the weights of received rows, for adaptive widths. */
 static void weigh_received(const graft_plan *plan)
 {
     const struct gr_spmm *p = &plan->product;
@@ -201,7 +201,7 @@ static void weigh_received(const graft_plan *plan)
                            p->out.dtype, p->args.row_scale);
 }
 
-/* Rows to send = S x, or R^T x. Each block of them is encoded by the thread that computed it. */
+/* Compute the rows to send, S x or R^T x. The thread that has computed a block of rows encodes it. */
 static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
 {
     const struct gr_spmm *p = &plan->product;
@@ -227,8 +227,9 @@ static int32_t aggregate_sent(graft_plan *plan, graft_error *error)
     return sent.n_rows > 0 ? gr_mxm_run(plan->context, &args, error) : GRAFT_OK;
 }
 
-/* out (+)= A_local x, or A_local^T x, while messages move. An epilogue applies to the whole sum: if another part
- * follows, only the residual is added here, because the other part then uses `out` as its residual. */
+/* Compute out (+)= A_local x, or A_local^T x, while messages are in flight. An epilogue applies to the whole sum: if
+ * received rows follow, only the residual is added here, and add_received() applies the rest with `out` as its
+ * residual. */
 static int32_t multiply_local(graft_plan *plan, graft_error *error)
 {
     const struct gr_spmm *p = &plan->product;
@@ -253,12 +254,12 @@ static int32_t multiply_local(graft_plan *plan, graft_error *error)
     return gr_mxm_run(plan->context, &args, error);
 }
 
-/* Rows of out without local entries, while threads clear them. */
+/* Arguments of the threads that clear the rows of `out` that have no local entries. */
 struct clear {
     const int32_t     *row;
     const graft_dense *out;
     const graft_mask  *mask;
-    double             neutral; /* of the maximum or minimum */
+    double             neutral; /* neutral element of the maximum or minimum */
 };
 
 static void clear_floats(void *arg, int64_t begin, int64_t end)
@@ -285,7 +286,8 @@ static void clear_doubles(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The local product has left 0 in rows without local entries, which would take part in a maximum or minimum. */
+/* Set rows that have cut edges but no local entries to the neutral element of a maximum or minimum, because the 0 from
+ * the local product would take part in it. */
 static void clear_remote_only(graft_plan *plan)
 {
     const struct gr_spmm *p = &plan->product;
@@ -300,7 +302,7 @@ static void clear_remote_only(graft_plan *plan)
                      p->out.dtype == GRAFT_F64 ? clear_doubles : clear_floats, &clear);
 }
 
-/* out (+)= R received, or S^T received; with an epilogue out = epilogue(R received + out). */
+/* Compute out (+)= R received, or S^T received; with an epilogue out = epilogue(R received + out). */
 static int32_t add_received(graft_plan *plan, const void *rows, graft_error *error)
 {
     const struct gr_spmm     *p = &plan->product;
@@ -326,7 +328,7 @@ static int32_t add_received(graft_plan *plan, const void *rows, graft_error *err
 
 /* -- the product -------------------------------------------------------------------------------------------------- */
 
-/* A failure of this rank alone, for which the others wait, ends the comm. */
+/* End the comm after a failure of this rank alone, because the other ranks wait for its messages. */
 static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
 {
     plan->product.begun = 0;
@@ -334,8 +336,8 @@ static int32_t fail_all(graft_plan *plan, int32_t rc, graft_error *error)
     return gr_comm_fail(plan->comm, error);
 }
 
-/* Compute and send the rows of the product that is set. \return OK; ERR_NONFINITE, see gr_halo_messages_send(); the
- * error of this rank. */
+/* Compute and send the rows of plan->product. \return OK; ERR_NONFINITE, see gr_halo_messages_send(); any error of this
+ * rank. */
 static int32_t send_rows(graft_plan *plan, graft_error *error)
 {
     struct gr_exchange          *x = &plan->product.exchange;
@@ -376,7 +378,7 @@ static int32_t compute_local(graft_plan *plan, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Begin the product that is set. */
+/* Begin plan->product: send rows, and compute the local part. */
 static int32_t begin_product(graft_plan *plan, graft_error *error)
 {
     const int32_t rc = send_or_fail(plan, error);
@@ -413,9 +415,9 @@ int32_t gr_spmm_end(graft_plan *plan, graft_error *error)
     return rc < 0 ? fail_all(plan, rc, error) : GRAFT_OK;
 }
 
-/* -- passes of the host, whose arguments can be wrong on one rank ------------------------------------------------- */
+/* -- passes of the host, whose arguments may be wrong on one rank ------------------------------------------------- */
 
-/* The arguments of a pass that all ranks share. */
+/* The arguments of a pass that are equal on all ranks. */
 struct terms {
     graft_semiring semiring;
     uint32_t       flags;
@@ -426,7 +428,7 @@ struct terms {
 
 _Static_assert(sizeof(struct terms) <= GR_OUTCOME_TERMS, "terms fit into an outcome");
 
-/* Whether a pass can read or change stored rows, or trace widths: its outcome is known before anything is sent. */
+/* Whether a pass can use stored rows or adaptive widths. Ranks agree on such a pass before any rows are sent. */
 static int is_step(const graft_plan *plan, uint32_t flags)
 {
     const graft_aggregate_args args = { .flags = flags };
@@ -434,7 +436,7 @@ static int is_step(const graft_plan *plan, uint32_t flags)
     return plan->layers.layer != NULL && !is_stateless(&args);
 }
 
-/* Send zeros in a pass that was refused, as the ranks expect that have begun it. */
+/* Send rows of zeros in a pass that this rank refused, because other ranks have begun it and expect rows. */
 static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_error *error)
 {
     const graft_dense          none = gr_dense_view(NULL, terms->dtype, 0, terms->width, terms->width);
@@ -451,8 +453,8 @@ static int32_t send_zeros(graft_plan *plan, const struct terms *terms, graft_err
     return send_or_fail(plan, error);
 }
 
-/* End a pass whose outcome is the failure `rc`: if ranks have sent rows, all exchange rows, which are not used. A step
- * with stored rows is agreed on before anything is sent. Returns `rc`, or ERR_PEER. */
+/* End a pass whose outcome is the failure `rc`. If some ranks have sent rows, all ranks complete the exchange, and do
+ * not use its rows; for a step, no rank has sent any. Returns `rc`, or ERR_PEER. */
 static int32_t end_refused(graft_plan *plan, int32_t rc, graft_error *error)
 {
     struct gr_spmm     *p = &plan->product;

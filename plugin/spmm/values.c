@@ -1,4 +1,4 @@
-/* New edge values in a plan. The rows that are sent and the vertex covers stay as they are.
+/* Replaces the edge values of plans. The choice of rows to send and the vertex covers do not change.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/crc.h"
@@ -8,8 +8,8 @@
 #include "dgraph/part.h"
 #include "spmm/plan.h"
 
-/* Allocate new values for a matrix, and fill them with the values of `original`, transposed, if given. A NULL matrix
- * needs none. */
+/* Allocate new values for a matrix; none if it is NULL. If `original` is given, fill them with its values,
+ * transposed. */
 static int32_t new_values(const graft_plan *plan, const graft_matrix *matrix, const graft_csr *original, void **values,
                           graft_error *error)
 {
@@ -73,8 +73,8 @@ void gr_plan_values_fini(const graft_plan *plan, struct gr_plan_values *v)
     *v = (struct gr_plan_values){ 0 };
 }
 
-/* Beside the host, its plans and its halos only trainers and their plans refer to a graph. Trainers borrow values of
- * it, and have an update() of their own. */
+/* Check that no pass has begun, and that no trainer uses the graph. Besides the host, its plans and its halos, only
+ * trainers and their plans refer to a graph. Trainers borrow its values, and have their own update(). */
 static int32_t check_users(const graft_graph *g, graft_error *error)
 {
     int32_t users = 1;
@@ -88,7 +88,7 @@ static int32_t check_users(const graft_graph *g, graft_error *error)
                    "a trainer uses this graph; it takes new values by update(GRAFT_UPDATE_EDGE_VALUES)");
 }
 
-/* destroy() is not collective, but an update needs the same plans on all ranks. */
+/* Check that all ranks have the same plans, which an update needs: destroy() is not collective. */
 static int32_t compare_plans(const graft_graph *g, graft_error *error)
 {
     static const char *const names[] = { "the number of plans of the graph",
