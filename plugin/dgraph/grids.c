@@ -235,8 +235,7 @@ static int32_t measure_choice(const graft_graph *g, const struct gr_slice *whole
     choice->halo_rows = measure.rows[GR_ROWS_LEAST];
     held = group_bytes(g, &measure);
     choice->streamed = streamed_bytes(g, whole, measure.cut, choice->columns, held);
-    if (choice->streamed > 0)
-        held *= 2.0 / choice->columns; /* a rank stores its own block and two received ones, in both directions */
+    if (choice->streamed > 0) held *= 2.0 / choice->columns; /* the rank's own block, and two received blocks */
     choice->is_limited = limit > 0 && choice->columns > 1 && held > limit;
     choice->seconds =
         gr_partition_seconds(&measure, &cost) +

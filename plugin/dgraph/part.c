@@ -75,8 +75,8 @@ static int32_t sort_halo(const graft_context *context, const struct gr_halo *old
                          const int32_t *new_place, int32_t *new_index, struct gr_made_part *made, graft_error *error)
 {
     const int64_t most = (int64_t)INT32_MAX << 32;
-    int64_t *keys = NULL; /* new index at the owner in the upper half, position in the old halo in the lower half */
-    int32_t  rc = gr_graph_made_part_new_halo(context, made, n_ranks, old->count, error);
+    int64_t      *keys = NULL; /* new index at the owner in the upper half, old position in the lower half */
+    int32_t       rc = gr_graph_made_part_new_halo(context, made, n_ranks, old->count, error);
 
     GR_TRY_DONE(rc);
     GR_TRY_DONE(GR_NEW(context, keys, old->count, error));

@@ -1,4 +1,4 @@
-/* Tables of what ranks send to each other, as explain() in struct gr_strategy_ops.
+/* Functions gr_strategy_ops.report.explain(): print tables of the rows and bytes that ranks send to each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

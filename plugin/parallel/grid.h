@@ -3,9 +3,9 @@
  * it has all columns of the vertices that it owns. One column is partition parallelism; one group is the feature
  * parallelism of MixGCN (section 3.1.2, Algorithm 2). Between groups, ranks of equal column exchange boundary rows.
  *
- * A group has only the linked rows of its ranks (linked.h); here, rows of a rank are linked rows.
+ * A group has only the linked rows of its ranks, those with neighbours (linked.h); here, "row" means a linked row.
  *
- * grid.c   the vertices of a group     edges.c  its edges     transpose.c  from rows to slices of columns, and back
+ * grid.c   vertices of a group     edges.c   edges of a group     transpose.c   rows to slices of columns, and back
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -13,17 +13,18 @@
 
 /** A rank orders its vertices by levels: first the vertices that the last layer of a step needs, then the vertices that
  *  the layer before it needs, and so on. A group has all vertices of a level, rank by rank, before the next level, so
- *  the rows that a layer needs are first in the group too. A prefix is a number of levels; n_levels: all vertices. */
+ *  the rows that a layer needs are first in the group too. A prefix means the first levels, and is given by their
+ *  number; n_levels: all vertices. */
 struct gr_grid {
     int32_t               columns, n_groups;
-    int32_t               first, column; /* the first rank of this group, and this rank's place in the group */
+    int32_t               first, column; /* first rank of this group, and index of this rank in it */
     int32_t               n_levels;
-    struct gr_pool        pool;  /* of reach, place and owned */
-    int64_t              *reach; /* [n_ranks x (n_levels + 1)] rows of a rank in the first levels */
-    int64_t              *place; /* [n_ranks x n_levels] the row in its group where a level of a rank begins */
-    int64_t              *owned; /* [n_levels + 1] as reach, for this rank, with its lone rows */
+    struct gr_pool        pool;  /* owner of reach, place and owned */
+    int64_t              *reach; /* [n_ranks x (n_levels + 1)] number of rows in the first levels of each rank */
+    int64_t              *place; /* [n_ranks x n_levels] row of the group at which a level of a rank begins */
+    int64_t              *owned; /* [n_levels + 1] as reach, for this rank, including rows without neighbours */
     struct gr_linked_rows linked;
-    struct gr_made_part   made; /* the edges from other groups: their owners are the ranks of this column */
+    struct gr_made_part   made; /* edges from other groups; owners: the ranks of the same column */
 };
 
 /** Find the rows of all ranks that have neighbours (linked.h). Collective. Always call gr_parallel_grid_fini().
@@ -35,13 +36,13 @@ int32_t gr_parallel_grid_init(const struct gr_budget *budget, struct gr_comm *co
                               int32_t columns, int32_t n_levels, const int64_t *reach, struct gr_grid *grid,
                               graft_error *error);
 void    gr_parallel_grid_fini(const graft_context *context, struct gr_grid *grid);
-/** Bytes that it holds. */
+/** Return the bytes of memory of the grid. */
 int64_t gr_parallel_grid_bytes(const struct gr_grid *grid);
 
-/** The row in its group of row `row` of a rank. */
+/** Return the row of the group that is row `row` of a rank. */
 int64_t gr_parallel_grid_row(const struct gr_grid *grid, int32_t rank, int64_t row);
 
-/** Rows of a rank, and of the group, in a prefix. */
+/** Return the number of rows of a rank, or of this group, in a prefix. */
 static inline int64_t gr_parallel_grid_rows_of(const struct gr_grid *grid, int32_t rank, int32_t prefix)
 {
     return grid->reach[(int64_t)rank * (grid->n_levels + 1) + prefix];
@@ -62,7 +63,7 @@ static inline int gr_parallel_grid_has(const struct gr_grid *grid, int32_t rank)
     return rank >= grid->first && rank < grid->first + grid->columns;
 }
 
-/** Of `width` columns, the first column of the slice of rank number `column` of a group. */
+/** Return the first of the `width` columns that belongs to the slice of the rank with index `column` in its group. */
 static inline int64_t gr_parallel_grid_slice(const struct gr_grid *grid, int64_t width, int32_t column)
 {
     return width * column / grid->columns;
@@ -73,7 +74,7 @@ static inline int64_t gr_parallel_grid_slice_width(const struct gr_grid *grid, i
     return gr_parallel_grid_slice(grid, width, column + 1) - gr_parallel_grid_slice(grid, width, column);
 }
 
-/** The width of the slice of this rank. */
+/** Return the number of columns of the slice of this rank. */
 static inline int64_t gr_parallel_grid_own_width(const struct gr_grid *grid, int64_t width)
 {
     return gr_parallel_grid_slice_width(grid, width, grid->column);

@@ -1,4 +1,4 @@
-/* What the ranks of a graph compute in an epoch, as the options say.
+/* The work of the ranks of a graph in an epoch, according to the options.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -1,11 +1,11 @@
-/* The blocks of a batch.
+/* Creates the blocks of a batch.
  *
- * Sums over sampled neighbours estimate sums over all neighbours: a mean is over the drawn neighbours, and other sums
- * of a row are multiplied by the number of its neighbours over the number of its draws, so they are unbiased if draws
- * are uniform. So evaluations, over all neighbours, need no other scale. If edges have weights, draws count by weight;
- * or, in subgraphs of random walks, sums with weights are estimates without a scale. Extrema and attention are over the
- * drawn neighbours. Over ranks, neighbours with missing rows count as zero in sums, or with hec.miss=drop_rescaled as
- * if they had not been drawn; extrema and attention leave them out.
+ * Sums over sampled neighbours estimate sums over all neighbours. A mean is over the drawn neighbours. Any other sum of
+ * a row is multiplied by (number of neighbours / number of draws), so it is unbiased if draws are uniform, and
+ * evaluations, which use all neighbours, need no other scale. If drawn edges have weights, (sum of weights) replaces
+ * the number of draws; in subgraphs of random walks, sums with weights need no scale. Extrema and attention are over
+ * the drawn neighbours. Over ranks, neighbours whose rows are missing count as zero in sums, or with
+ * hec.miss=drop_rescaled as not drawn; extrema and attention ignore them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -19,8 +19,8 @@
 /* The edges from which the scale of a destination's sum is computed: of the sampled layer, or only of the block. */
 struct counted {
     int64_t        begin, end;
-    const int64_t *entry;  /* of the graph */
-    const float   *weight; /* or NULL */
+    const int64_t *entry;  /* their entries of the graph */
+    const float   *weight; /* weights of the draws, or NULL: all 1 */
 };
 
 static struct counted counted_edges(const struct gr_setup *s, const struct gr_batch_layer *b, int64_t i)
@@ -32,7 +32,7 @@ static struct counted counted_edges(const struct gr_setup *s, const struct gr_ba
     return (struct counted){ b->from->row_ptr[at], b->from->row_ptr[at + 1], b->from->entry, b->from->weight };
 }
 
-/* The sum of their weights, times their values. */
+/* Return the sum of (weight times value) of these edges; a NULL array counts as 1. */
 static double counted_sum(struct counted c, const float *value)
 {
     double sum = c.weight != NULL || value != NULL ? 0 : (double)(c.end - c.begin);
@@ -43,7 +43,7 @@ static double counted_sum(struct counted c, const float *value)
     return sum;
 }
 
-/* The number of neighbours of vertex v over the sum of the weights that its sum counts. */
+/* Return the number of neighbours of vertex v divided by the sum of the weights of its counted edges. */
 static float share_of(const graft_csr *graph, int64_t v, struct counted counted)
 {
     const double sum = counted_sum(counted, NULL);
@@ -51,7 +51,8 @@ static float share_of(const graft_csr *graph, int64_t v, struct counted counted)
     return sum > 0 ? (float)((double)(graph->row_ptr[v + 1] - graph->row_ptr[v]) / sum) : 0;
 }
 
-/* Values of the edges, if the graph has them, times their weights; if sums are not scaled otherwise, times their share.
+/* Compute the values of the edges of the block: values of the graph, times weights of draws, times share_of() if
+ * make_scales() does not scale the sums. NULL: all are 1.
  */
 static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            const float **values, graft_error *error)
@@ -86,7 +87,7 @@ static int32_t make_values(const struct gr_setup *s, struct gr_minibatches *m, c
     return GRAFT_OK;
 }
 
-/* The factor of the sum of destination i. */
+/* Return the left factor of the sum of destination i, which is vertex v. */
 static float scale_of(const struct gr_setup *s, const graft_csr *graph, const struct gr_batch_layer *b, int64_t i,
                       int64_t v)
 {
@@ -99,7 +100,7 @@ static float scale_of(const struct gr_setup *s, const graft_csr *graph, const st
     return sum > 0 ? (float)(1 / sum) : 0;
 }
 
-/* The factors on both sides; see the top. */
+/* Compute the factors of destinations (left) and sources (right); see the top of this file. */
 static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                            struct gr_block *block, graft_error *error)
 {
@@ -119,7 +120,7 @@ static int32_t make_scales(const struct gr_setup *s, struct gr_minibatches *m, c
     return GRAFT_OK;
 }
 
-/* Features of the edges of attention that are rows of an array. */
+/* Copy the features of the edges, if attention reads them from an array of rows. */
 static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch_layer *b,
                               struct gr_block *block, graft_error *error)
 {
@@ -134,7 +135,7 @@ static int32_t take_edge_rows(const struct gr_setup *s, struct gr_minibatches *m
     return GRAFT_OK;
 }
 
-/* Edges from rows that only the strategy has. */
+/* Let the strategy add edges from rows that only it has. */
 static int32_t complete_block(struct gr_minibatches *m, int32_t l, const struct gr_batch_layer *b, graft_csr *csr,
                               struct gr_block *block, graft_error *error)
 {
@@ -161,7 +162,7 @@ int32_t gr_train_batch_block(struct gr_setup *s, struct gr_minibatches *m, int32
     GR_TRY(take_edge_rows(s, m, b, block, error));
     GR_TRY(complete_block(m, l, b, &csr, block, error));
     GR_TRY(gr_matrix_create(s->context, &csr, &block->a, error));
-    /* If the backward pass sums along these edges; gradients of features are not needed. */
+    /* The transpose exists only if the backward pass sums along these edges; gradients of features are not needed. */
     if (!s->model.config.kind->attends && s->model.config.extremum == 0 && (l > 0 || !s->run.layers[0].aggregate_first))
         GR_TRY(gr_parallel_transpose_block(s->context, &m->now.budget, &csr, &block->a_transpose, error));
     GR_ASSERT(gr_model_block_is_valid(block));

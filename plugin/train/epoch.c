@@ -1,4 +1,5 @@
-/* One epoch: a step, and an evaluation if it is due. A loss, gradient or weight that is not finite undoes it.
+/* One epoch: a step or all batches, and sometimes an evaluation. A loss, gradient or weight that is not finite undoes
+ * it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
@@ -14,7 +15,7 @@
  * 1. After HALVINGS_BLIND of them, one test shows whether a smaller rate can help. */
 enum { HALVINGS_MOST = 128, HALVINGS_BLIND = 8 };
 
-/* By the accuracy; with float targets, which have no accuracy, by the loss. */
+/* Compare validation accuracies; if they are equal, or there are none (float targets), validation losses. */
 static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
 {
     if (isnan(now->validation_accuracy) && so_far->best_epoch == 0) return 1;
@@ -23,7 +24,8 @@ static int is_better(const struct gr_progress *so_far, const graft_metrics *now)
     return now->validation_loss < so_far->best_loss;
 }
 
-/* Keep the weights if they are the best so far. Without a validation split there are no best weights. */
+/* Copy the weights if they are the best so far. Without a validation split there are no best weights. Returns whether
+ * they are. */
 static int keep_best(graft_trainer *t, const graft_metrics *metrics)
 {
     GR_ASSERT(t->progress.epoch > 0);
@@ -46,8 +48,8 @@ static int evaluation_is_due(const graft_trainer *t)
     return t->setup.model.config.live.eval_every > 0 && t->progress.epoch % t->setup.model.config.live.eval_every == 0;
 }
 
-/* Only an evaluation can find that the best epoch is too old. An undone epoch may be the best (on_nonfinite); then its
- * number is ahead. */
+/* Whether the best epoch is `patience` epochs old, which only an evaluation can find. An undone epoch may be the best
+ * (on_nonfinite); then its number is larger than that of the completed epochs. */
 static int is_out_of_patience(const graft_trainer *t, int evaluated)
 {
     const int64_t patience = t->setup.model.config.live.patience;
@@ -56,11 +58,12 @@ static int is_out_of_patience(const graft_trainer *t, int evaluated)
     return t->progress.epoch - t->progress.best_epoch >= patience;
 }
 
-/* The first value that is not finite. Sums over ranks have the same bits on all ranks, so all find the same value. */
+/* The first value found that is not finite. Sums over ranks are bitwise identical on all ranks, so all find the same
+ * value. */
 struct finding {
-    char what[120];     /* empty: nothing */
+    char what[120];     /* description; empty: all values are finite */
     int  is_after_step; /* the value is in the weights after the step, or in their loss */
-    int  is_in_moment;
+    int  is_in_moment;  /* the value is a moment of the optimizer */
 };
 
 static const char *not_finite_in_words(double value)
@@ -100,7 +103,7 @@ static void find_in_weights(const graft_trainer *t, struct finding *found)
     found->is_after_step = found->what[0] != '\0';
 }
 
-/* Other batches would read such rows as zeros. */
+/* Report rows that the codec of the tables cannot represent: other batches would read them as zeros. */
 static void find_in_history(const graft_trainer *t, struct finding *found)
 {
     const struct gr_batch_strategy *strategy = t->batches != NULL ? t->batches->strategy : NULL;
@@ -110,7 +113,7 @@ static void find_in_history(const graft_trainer *t, struct finding *found)
              (long long)strategy->unfit);
 }
 
-/* The loss and the gradients of step number `step` on these blocks. */
+/* Compute the loss and the gradients of step number `step` on these blocks. */
 static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, double *loss,
                                   struct finding *found, graft_error *error)
 {
@@ -130,7 +133,7 @@ static int32_t differentiate_loss(graft_trainer *t, const struct gr_block *const
     return GRAFT_OK;
 }
 
-/* Clip the gradients, and change the weights: step `number`, from 1 on. */
+/* Clip the gradients, and change the weights. `number` counts steps from 1. */
 static void change_weights(graft_trainer *t, int64_t number, graft_epoch *epoch)
 {
     const struct gr_config      *config = &t->setup.model.config;
@@ -152,7 +155,7 @@ static void change_weights(graft_trainer *t, int64_t number, graft_epoch *epoch)
     gr_nn_step(&t->setup.model.parameters, &step, (struct gr_team){ .threads = t->setup.run.threads });
 }
 
-/* Step number `step` up to the weights, which do not change if the loss or a gradient is not finite. */
+/* Run step number `step`. Weights do not change if the loss or a gradient is not finite. */
 static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *blocks, int64_t step, graft_epoch *epoch,
                             double *loss, struct finding *found, graft_error *error)
 {
@@ -173,13 +176,14 @@ static int32_t train_blocks(graft_trainer *t, const struct gr_block *const *bloc
     return GRAFT_OK;
 }
 
-/* Whether the weights were changed by the step. */
+/* Whether the step has changed the weights. */
 static int has_changed(const struct finding *found)
 {
     return found->what[0] == '\0' || found->is_after_step;
 }
 
-/* With option history a batch may have no training vertex: it renews the rows of its vertices, without a step. */
+/* Whether a batch has no training vertex, as with option history: it then only renews the rows of its vertices, without
+ * a step. */
 static int renews_only(const graft_trainer *t)
 {
     return t->batches->mode->renews && t->setup.run.targets.n_train == 0;
@@ -195,7 +199,7 @@ static int32_t renew_rows(graft_trainer *t, int64_t step, struct finding *found,
     return rc;
 }
 
-/* The next batch of the epoch, like a step on the whole graph. */
+/* Run the step of the next batch of the epoch. */
 static int32_t train_batch(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
@@ -227,7 +231,8 @@ static int32_t train_batches(graft_trainer *t, graft_epoch *epoch, struct findin
     return GRAFT_OK;
 }
 
-/* The evaluation of an epoch of batches lacked memory: the next call evaluates, and repeats no batch. */
+/* After an evaluation that failed, set the progress to the end of the last batch, so that the next call evaluates, and
+ * repeats no batch. */
 static void await_evaluation(graft_trainer *t, double loss)
 {
     if (t->batches == NULL) return;
@@ -237,7 +242,7 @@ static void await_evaluation(graft_trainer *t, double loss)
     t->progress.weight = 1;
 }
 
-/* A step on the whole graph, or the remaining batches of the epoch. */
+/* Run a step on the whole graph, or the remaining batches of the epoch. */
 static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *found, graft_error *error)
 {
     struct gr_progress *p = &t->progress;
@@ -256,7 +261,7 @@ static int32_t train_step(graft_trainer *t, graft_epoch *epoch, struct finding *
     return GRAFT_OK;
 }
 
-/* A step and, if it is due, an evaluation. */
+/* Run the step or the batches of an epoch and, if it is due, an evaluation. */
 static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *metrics, struct finding *found,
                          graft_error *error)
 {
@@ -286,9 +291,9 @@ static int32_t try_epoch(graft_trainer *t, graft_epoch *epoch, graft_metrics *me
     return GRAFT_OK;
 }
 
-/* Go back to weights whose loss is known to be finite. After a step, these are the weights before it; else the weights
- * before the last step, unless the present weights were measured and may stay. Returns whether there are such
- * weights. */
+/* Go back to weights whose loss is known to be finite: the weights before the last step. The current weights stay if
+ * the failed step has not changed them, their evaluation was finite, and `restores` is 0. Returns whether there are
+ * such weights. */
 static int go_back(graft_trainer *t, const struct finding *found, int restores)
 {
     const int64_t idle = t->batches != NULL ? t->batches->idle : 0;
@@ -305,8 +310,9 @@ static int go_back(graft_trainer *t, const struct finding *found, int restores)
     return 1;
 }
 
-/* Whether the restored weights fail as the weights after their step have failed in epoch number `epoch`: then so do all
- * weights near them, and no smaller learning rate helps. Moments do not depend on the learning rate. */
+/* Whether the restored weights, too, give values that are not finite, as the weights after their step did in epoch
+ * number `epoch`: then so do all weights near them, and no smaller learning rate helps. Neither does it for moments,
+ * which do not depend on the learning rate. */
 static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_t epoch, int *hopeless,
                            graft_error *error)
 {
@@ -332,9 +338,9 @@ static int32_t is_hopeless(graft_trainer *t, const struct finding *found, int64_
     return GRAFT_OK;
 }
 
-/* An error, or with on_nonfinite=restore half the learning rate and another try. `epoch` is the failed epoch. From then
- * on the state before the call, including the state of messages over ranks, cannot be restored: the call must complete
- * its epoch, and requests to cancel wait for the next call. */
+/* Treat a value that is not finite in epoch number `epoch`: report an error, or with on_nonfinite=restore halve the
+ * learning rate, so that the caller tries again. After that the state before the call, which includes messages over
+ * ranks, cannot be restored: the call must complete its epoch, and requests to cancel wait for the next call. */
 static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoch, int *halvings, graft_error *error)
 {
     const struct gr_setup *s = &t->setup;
@@ -372,7 +378,7 @@ static int32_t treat(graft_trainer *t, const struct finding *found, int64_t epoc
     return GRAFT_OK;
 }
 
-/* Over ranks only rank 0 warns. */
+/* Warn that the learning rate was halved. Over ranks only rank 0 warns. */
 static void warn_of_halvings(const graft_trainer *t, const struct finding *first, int halvings)
 {
     const struct gr_setup *s = &t->setup;
@@ -398,7 +404,7 @@ static void copy_metrics(graft_epoch *epoch, const graft_metrics *metrics)
     epoch->test_r2 = metrics->test_r2;
 }
 
-/* Check that an epoch can begin, on all ranks. */
+/* Check on all ranks that an epoch can begin. */
 static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
 {
     const struct gr_live_config *live = &t->setup.model.config.live;
@@ -420,7 +426,7 @@ static int32_t begin_epoch(graft_trainer *t, int32_t rc, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Try until epoch `target` is completed. Failures are the same on all ranks. */
+/* Try steps until epoch `target` is completed. Failures are the same on all ranks. */
 static int32_t complete_epoch(graft_trainer *t, int64_t target, graft_epoch *epoch, graft_error *error)
 {
     graft_metrics  metrics = { .size = sizeof metrics };

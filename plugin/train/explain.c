@@ -80,7 +80,7 @@ static void explain_graph(const struct gr_setup *s, struct gr_text *text)
     }
 }
 
-/* Percent of the time of the workers of a kind in which they had nothing to do. */
+/* Return the percentage of time that the workers of a kind were idle. */
 static double idle_percent(const struct gr_workers *w, enum gr_worker kind)
 {
     const double all = w->report.busy[kind] + w->report.idle[kind];
@@ -111,7 +111,7 @@ static void explain_workers(const struct gr_run *run, struct gr_text *text)
     gr_text_add(text, "\n");
 }
 
-/* The line of a cache, for all ranks. */
+/* Add the line of a cache, with the sums over all ranks. */
 static void explain_cache(const graft_cache_item *c, struct gr_text *text)
 {
     gr_text_add(text, "cache     layer %d: %lld rows of %lld numbers", c->layer, (long long)c->capacity,

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Features of the vertices of the halo in the batch. */
+/* Copy the features of the batch's halo vertices. */
 static int32_t take_halo_features(struct gr_setup *s, struct gr_minibatches *m, float *to, graft_error *error)
 {
     const struct gr_batch_now *now = &m->now;
@@ -41,7 +41,7 @@ static int32_t take_features(struct gr_setup *s, struct gr_minibatches *m, graft
     return GRAFT_OK;
 }
 
-/* Labels, targets or float targets of the seeds, and whether they are training vertices. */
+/* Copy the labels, targets or float targets of the seeds, and their split. */
 static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                             graft_error *error)
 {
@@ -73,7 +73,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     now->split = split;
     now->n = batch->n_seeds;
     now->n_train = batch->weighs_seeds ? batch->n_seeds : 0;
-    if (batch->weighs_seeds) { /* the loss of all training vertices is estimated */
+    if (batch->weighs_seeds) { /* weights of seeds make the loss an estimate for all training vertices */
         now->vertex_weight = batch->weight;
         return GRAFT_OK;
     }
@@ -87,7 +87,7 @@ static int32_t take_targets(struct gr_setup *s, struct gr_minibatches *m, const 
     return GRAFT_OK;
 }
 
-/* The vertices of the batch, and their global numbers, which key random draws. */
+/* Set the vertices of the batch, and their global indices, which are the keys of random draws. */
 static int32_t name_batch(const struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
@@ -127,7 +127,7 @@ static int32_t make_batch_layer(struct gr_setup *s, struct gr_minibatches *m, co
     return gr_train_batch_block(s, m, l, &layer, error);
 }
 
-/* The local part of a batch. */
+/* Create the blocks, features and targets of a batch. Not collective. */
 static int32_t make_batch(struct gr_setup *s, struct gr_minibatches *m, const struct gr_batch *batch,
                           graft_error *error)
 {
@@ -142,7 +142,8 @@ static int is_extended(const struct gr_minibatches *m)
     return m->strategy != NULL && m->strategy->extension != NULL;
 }
 
-/* The seeds of the batch and their neighbours. With an extension sampling is collective, so ranks agree before it. */
+/* Sample the seeds of the batch and their neighbours. With an extension of the sampler this is collective, so ranks
+ * agree before it. */
 static int32_t sample_batch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     int32_t rc = gr_setup_spans_reserve(s, error);

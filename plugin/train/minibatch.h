@@ -1,8 +1,8 @@
 /* Training by minibatch: common declarations.
  *
- * minibatches.c  the sampler, and what lasts between batches; data that change
- * minibatch.c    a batch of training vertices, with features and targets     batch_block.c    its blocks
- * batch_modes.c  what differs with option history, and over ranks            batch_halo.c     data of the halo
+ * minibatches.c  the sampler and other data that all batches share, and their updates minibatch.c    a batch of
+ * training vertices, with features and targets     batch_block.c    blocks of a batch batch_modes.c  what differs with
+ * option history, and over ranks            batch_halo.c     halo vertices' data
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -13,41 +13,41 @@
 #include "run/setup.h"
 #include "sample/sample.h"
 
-/** How the seeds of all ranks are dealt to batches. */
+/** The division of the seeds of all ranks among batches. Seeds are the vertices for which a batch computes outputs. */
 struct gr_batch_deal {
     int64_t n_seeds, most_seeds, n_all; /* seeds of this rank, the most on any rank, and the sum over all ranks */
-    int64_t n_batches;                  /* over ranks; 0 in one process, where option batch_size decides */
-    double *weight;                     /* [n_batches] of the loss, on all ranks, in the present epoch; or NULL */
+    int64_t n_batches;                  /* batches of an epoch over ranks; 0: one process, option batch_size decides */
+    double *weight;                     /* [n_batches] weight of each batch in the loss, sum over ranks; or NULL */
 };
 
-/** The edges of batches over ranks. */
+/** Numbers of edges of batches over ranks. */
 struct gr_batch_edges {
-    int64_t n;    /* of this rank, since the present epoch began */
-    double  all;  /* of all ranks, in the last epoch */
-    int64_t most; /* of any rank, in the last epoch */
+    int64_t n;    /* on this rank, since the current epoch began */
+    double  all;  /* on all ranks, in the last completed epoch */
+    int64_t most; /* the most on any rank, in the last completed epoch */
 };
 
-/** Data of the vertices of the halo. */
+/** Data of the vertices of the halo, fetched from their owners. */
 struct gr_batch_halo {
-    int64_t *name;  /* [halo] global vertices */
+    int64_t *name;  /* [halo] global index of each vertex */
     char    *x;     /* [halo x width] features, of the type of the input of the trainer */
-    float   *right; /* [halo] or NULL */
+    float   *right; /* [halo] factors of symmetric normalization, or NULL */
 };
 
-/** The data of a trainer over ranks for its batches. */
+/** Data that the batches of a trainer over ranks share. */
 struct gr_batch_ranks {
-    struct gr_csr   joined; /* for sums: the rows of this rank, whose columns are owned vertices and then the halo */
-    struct gr_links links;
-    int64_t        *degree; /* [halo] in-neighbours, with sample.weights=degree; else NULL */
-    int32_t        *shift;  /* of entries to the order of global vertices; NULL: all neighbours are drawn */
+    struct gr_csr   joined; /* for sums: rows of this rank; columns are owned vertices, then the halo */
+    struct gr_links links;  /* send lists of the halo */
+    int64_t        *degree; /* [halo] numbers of in-neighbours, with sample.weights=degree; else NULL */
+    int32_t        *shift;  /* [entries] offset of entry i in the order of global columns; or NULL */
 };
 
 /** Identifies the batches of a trainer; item "progress.batches" of the state. It is equal if all ranks deal the same
- *  training vertices to the same batches in the same epochs. Neighbours may be drawn in other ways. */
+ *  training vertices to the same batches in the same epochs. The draws of neighbours may differ. */
 struct gr_batches_id {
-    int64_t n_batches; /* of an epoch; 0: an epoch is one step on the whole graph */
+    int64_t n_batches; /* batches of an epoch; 0: an epoch is one step on the whole graph */
     int64_t batch_size, n_ranks;
-    int64_t checksum; /* of the seeds in the order of epoch 0, and of options: a sum over ranks */
+    int64_t checksum; /* sum over ranks of checksums of options, and of seeds in the order of epoch 0 */
 };
 
 /** The parts of the run that a batch replaces during a step. */
@@ -57,20 +57,20 @@ struct gr_batch_whole {
     struct gr_strategy *strategy;
 };
 
-/** The memory of data that last as long as the batches of the trainer. */
+/** The memory of data that all batches share. */
 struct gr_batch_memory {
     struct gr_budget budget;
-    int64_t          charged[GR_USES]; /* of it, and of the sampler, in the budget of the trainer */
+    int64_t          charged[GR_USES]; /* bytes of `budget` and of the sampler that the trainer's budget includes */
 };
 
-/** The present batch. */
+/** The current batch. */
 struct gr_batch_now {
     struct gr_budget        budget;
-    const int64_t          *vertex;              /* [n_vertices] on this rank */
-    const int64_t          *names;               /* [n_vertices] global */
-    int64_t                 n_vertices, n_owned; /* n_owned: the first ones, which are not in the halo */
-    struct gr_block        *block;               /* [layers] */
-    const struct gr_block **block_of;            /* [layers] */
+    const int64_t          *vertex;              /* [n_vertices] index of each vertex on this rank */
+    const int64_t          *names;               /* [n_vertices] global index of each vertex */
+    int64_t                 n_vertices, n_owned; /* n_owned: the first vertices, owned by this rank */
+    struct gr_block        *block;               /* [layers] block of each layer */
+    const struct gr_block **block_of;            /* [layers] pointers to them */
 };
 
 struct gr_batch_mode;
@@ -82,39 +82,39 @@ struct gr_minibatches {
     struct gr_batches_id        id;
     struct gr_batch_deal        deal;
     struct gr_batch_edges       edges;
-    struct gr_batch_whole       whole;    /* what a batch replaces during a step */
-    const graft_csr            *graph;    /* from which batches are drawn */
-    graft_csr                   no_edges; /* the graph for models that use no edges */
+    struct gr_batch_whole       whole;    /* fields of the run that a batch replaces during a step */
+    const graft_csr            *graph;    /* graph from which batches are drawn */
+    graft_csr                   no_edges; /* `graph` of models that use no edges */
     struct gr_batch_memory      lasting;
-    struct gr_batch_strategy   *strategy; /* of their steps; NULL: that of the trainer */
+    struct gr_batch_strategy   *strategy; /* strategy of steps of batches; NULL: the trainer's strategy */
 
-    int64_t                idle;  /* batches without a training vertex since the last step */
+    int64_t                idle;  /* number of batches without training vertices since the last step */
     struct gr_batch_ranks *ranks; /* NULL: one process */
     struct gr_batch_halo   halo;
 
     struct gr_batch_now now;
 };
 
-/** What differs between one process, option history, and ranks. Functions that a mode does not need are NULL; \return
- *  OK; ERR_NOMEM on this rank only, unless stated otherwise. */
+/** The differences between batches in one process, with option history, and over ranks. Functions that a mode does not
+ *  need are NULL. Unless stated otherwise, \return OK; ERR_NOMEM on this rank only. */
 struct gr_batch_mode {
-    const char *seeds;   /* what batches consist of */
-    const char *refills; /* what happens to rows of earlier batches that are not used */
-    int         renews;  /* batches have all vertices, and make a step only if one of them is a training vertex */
+    const char *seeds;   /* text: what batches consist of */
+    const char *refills; /* text: what happens if rows of earlier batches cannot be used */
+    int         renews;  /* all vertices are seeds; a batch without training vertices makes no step */
 
-    /* Whether model and options, also options that may change between epochs, can have such batches.
+    /* Check that batches support the model and the options, also those that may change between epochs.
      * \return OK; ERR_UNSUPPORTED; ERR_OPTION. */
     int32_t (*check)(const struct gr_setup *setup, graft_error *error);
-    /* Make the data that all batches share, and complete the arguments of their strategy; NULL: there is none. Always
-     * call fini(). Over ranks: collective, and the same errors on all. */
+    /* Create the data that all batches share, and complete the arguments of their strategy. NULL: there is no strategy.
+     * Always call fini(). Over ranks: collective, and the same errors on all. */
     int32_t (*init)(struct gr_setup *setup, struct gr_minibatches *m, struct gr_batch_wish *wish, graft_error *error);
     void (*fini)(struct gr_setup *setup, struct gr_minibatches *m);
-    /* Deal n_seeds seeds of this rank. The caller frees deal->weight. \return OK; ERR_OPTION (batch_size); over ranks
-     * collective: ERR_PEER, and ERR_OPTION on all. */
+    /* Deal the n_seeds seeds of this rank to batches. The caller frees deal->weight. Over ranks: collective, and the
+     * same errors on all. \return OK; ERR_OPTION (batch_size); ERR_PEER. */
     int32_t (*deal)(const struct gr_setup *setup, int64_t n_seeds, struct gr_batch_deal *deal, graft_error *error);
     /* Complete the arguments of the sampler. */
     void (*source)(struct gr_setup *setup, struct gr_minibatches *m, struct gr_sampler_source *source, int64_t *fanout);
-    /* An epoch begins or ends. Collective. \return OK; ERR_PEER. */
+    /* Begin or end an epoch. Collective. \return OK; ERR_PEER. */
     int32_t (*begin_epoch)(const struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
     int32_t (*end_epoch)(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
 };
@@ -123,56 +123,58 @@ const struct gr_batch_mode *gr_train_batch_mode(const struct gr_setup *setup);
 
 struct gr_progress;
 
-/** Make a sampler of the training vertices, if option batch_size asks for it, which replaces the present sampler.
- *  Collective; failures are the same on all ranks. */
+/** Create trainer->batches if option batch_size is set; earlier ones are replaced. Collective; failures are the same on
+ *  all ranks. */
 int32_t gr_train_minibatches_init(graft_trainer *trainer, graft_error *error);
 void    gr_train_minibatches_fini(graft_trainer *trainer);
-/** gr_setup_update() of a trainer with batches, which then use the new data. Collective. */
+/** Call gr_setup_update() for a trainer with batches, and let the batches use the new data. Collective. */
 int32_t gr_train_minibatches_update(graft_trainer *trainer, uint32_t what, const graft_dataset *data,
                                     graft_error *error);
-/** restart(): begin the present epoch again, with the batches of the trainer. settle(): do so, with a warning, if the
- *  state is in the middle of an epoch of other batches. */
+/** restart(): begin the current epoch again, with the batches of the trainer. settle(): call restart() unless the state
+ *  is in the middle of an epoch of these batches; warn if it is in the middle of an epoch of others. */
 void    gr_train_minibatches_restart(graft_trainer *trainer);
 void    gr_train_minibatches_settle(graft_trainer *trainer);
-/** Forget rows of other ranks, which were computed with other weights. */
+/** Discard rows of earlier batches and of other ranks, which were computed with other weights. */
 void    gr_train_minibatches_forget(graft_trainer *trainer);
 /** Before an epoch: check that batches support changed options. Collective. \return OK; ERR_OPTION: on all ranks;
  *  ERR_IO (eval.blocks=FOLDER): in one process; ERR_PEER. */
 int32_t gr_train_minibatches_prepare(graft_trainer *trainer, graft_error *error);
-/** An epoch of batches begins or ends. Collective. \return OK; ERR_PEER. */
+/** Begin or end an epoch of batches. Collective. \return OK; ERR_PEER. */
 int32_t gr_train_minibatches_begin_epoch(graft_trainer *trainer, graft_error *error);
 int32_t gr_train_minibatches_end_epoch(graft_trainer *trainer, graft_error *error);
-/** The number of the present batch, counted from the beginning of the training. */
+/** Return the number of the current batch, counted from 0 since the beginning of the training. */
 int64_t gr_train_minibatch_number(const struct gr_progress *progress);
-/** Set the blocks, features and targets of the run to batch progress.batch, until end(), which is always due. */
+/** Sample batch progress.batch, and replace the blocks, features and targets of the run by its own until
+ *  gr_train_minibatch_end(), which is always required. */
 int32_t gr_train_minibatch_begin(graft_trainer *trainer, graft_error *error);
 void    gr_train_minibatch_end(graft_trainer *trainer);
 
-/** Whether all tables were set by the host (`is_set`), or are filled. */
+/** Whether all tables (rows of earlier batches) were set by the host; without `is_set`, whether they are filled. */
 int  gr_train_batch_tables_hold(const struct gr_minibatches *m, int is_set);
-/** Use the tables if all were set, otherwise empty them. `now` is the number of the next batch. unset(): mark all
- *  tables as not set by the host. */
+/** take(): use the tables if the host has set all of them, otherwise empty them; `now` is the number of the next batch.
+ *  unset(): mark all tables as not set by the host. */
 void gr_train_batch_tables_take(struct gr_minibatches *m, int64_t now);
 void gr_train_batch_tables_unset(struct gr_minibatches *m);
 
-/** With option history: fill empty tables by a forward pass over all vertices, without dropout. \return OK; ERR_NOMEM;
+/** Fill the tables of option history by a forward pass over all vertices, without dropout. \return OK; ERR_NOMEM;
  *  ERR_CANCELLED. */
 int32_t gr_train_history_fill(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** The memory of the sampler, and of the data that last, counts as the trainer's. */
+/** Charge the memory of the sampler, and of the data that all batches share, to the budget of the trainer. */
 void    gr_train_batches_charge(struct gr_setup *setup, struct gr_minibatches *m);
 
-/** The block of layer l of the batch. \return OK; ERR_NOMEM. */
+/** Create the block of layer l of the batch. \return OK; ERR_NOMEM. */
 int32_t gr_train_batch_block(struct gr_setup *setup, struct gr_minibatches *m, int32_t l,
                              const struct gr_batch_layer *layer, graft_error *error);
 void    gr_train_batch_blocks_fini(struct gr_setup *setup, struct gr_minibatches *m);
 
-/** Over ranks: fetch the data of the halo. Collective. \return OK; ERR_NOMEM: the same on all ranks; ERR_PEER. */
+/** Fetch the data of the halo, and create the other data that batches over ranks share. Collective. \return OK;
+ *  ERR_NOMEM: the same on all ranks; ERR_PEER. */
 int32_t gr_train_batch_halo_init(struct gr_setup *setup, struct gr_minibatches *m, graft_error *error);
-/** Data of the trainer that change, over ranks: prepare() allocates space, and take() uses the new data and renews the
- *  halo, which is collective. `what`: GRAFT_UPDATE_... */
+/** An update of a trainer over ranks: prepare() allocates memory; take(), which is collective, puts the new data into
+ *  use, and fetches data of the halo again. `what`: GRAFT_UPDATE_... */
 struct gr_batch_changes {
-    void *values; /* of the joined graph, before take() the new ones, and then the old ones; or NULL */
-    char *packed; /* space for the rows that this rank sends */
+    void *values; /* values of the joined graph: new ones before take(), old ones after it; or NULL */
+    char *packed; /* scratch memory for the rows that this rank sends */
 };
 int32_t gr_train_batch_halo_prepare(struct gr_setup *setup, struct gr_minibatches *m, uint32_t what,
                                     const struct gr_new_edges *edges, struct gr_batch_changes *changes,

@@ -1,4 +1,4 @@
-/* The batches of a trainer: their sampler, and what lasts between them.
+/* The batches of a trainer: their sampler, and other data that all batches share.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Options that may change between epochs. */
+/* Check the options that may change between epochs. */
 static int32_t check_live_options(const struct gr_setup *s, const struct gr_batch_mode *mode, graft_error *error)
 {
     const int32_t rc = mode->check != NULL ? mode->check(s, error) : GRAFT_OK;
@@ -45,7 +45,7 @@ static int32_t check_options(const struct gr_setup *s, const struct gr_batch_mod
     return check_live_options(s, mode, error);
 }
 
-/* One number for all layers that gather, or one for each; other layers have no edges. */
+/* Read the fanout of each layer: one number for all layers that gather, or one for each; 0 for other layers. */
 static int32_t read_fanouts(const struct gr_setup *s, int64_t *fanout, graft_error *error)
 {
     const struct gr_config *config = &s->model.config;
@@ -76,7 +76,7 @@ static int32_t list_seeds(const struct gr_setup *s, const struct gr_minibatches 
     return GRAFT_OK;
 }
 
-/* Places for the blocks of a batch; and for a model that uses no edges, a graph without edges. */
+/* Allocate the blocks of a batch; and for a model that uses no edges, a graph without edges. */
 static int32_t make_places(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const int64_t layers = s->model.config.n_layers;
@@ -119,7 +119,7 @@ static int32_t make_sampler(struct gr_setup *s, struct gr_minibatches *m, struct
     return gr_sampler_create(s->context, &source, sampler, error);
 }
 
-/* A checksum of all that determines to which batch a seed of this rank is dealt. */
+/* Return a checksum of everything that determines the batch of each seed of this rank. */
 static uint32_t checksum_of(const struct gr_setup *s, const graft_sampler *sampler)
 {
     const int64_t *seeds = gr_sampler_seeds(sampler), n_batches = gr_sampler_batches(sampler);
@@ -154,7 +154,7 @@ static int32_t identify_batches(const struct gr_setup *s, const graft_sampler *s
     return GRAFT_OK;
 }
 
-/* The data that last, and the strategy of the steps. */
+/* Create the data that all batches share, and the strategy of their steps. */
 static int32_t init_mode(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_wish wish = {
@@ -241,7 +241,7 @@ done:
     return rc;
 }
 
-/* Batches as text; states of older builds do not say. */
+/* Describe batches. States of older builds do not contain their numbers. */
 static void describe_batches(const struct gr_batches_id *id, char text[96])
 {
     if (id->n_batches == 0) snprintf(text, 96, "batches");
@@ -250,7 +250,7 @@ static void describe_batches(const struct gr_batches_id *id, char text[96])
                  (long long)id->batch_size, (long long)id->n_ranks);
 }
 
-/* Tell that an epoch begins again. Over ranks only rank 0 warns. */
+/* Warn that an epoch begins again. Over ranks only rank 0 warns. */
 static void warn_of_batches(const graft_trainer *t, const struct gr_batches_id *own)
 {
     const struct gr_progress *p = &t->progress;
@@ -321,20 +321,21 @@ void gr_train_minibatches_fini(graft_trainer *t)
     t->batches = NULL;
 }
 
-/* -- data that change --------------------------------------------------------------------------------------------- */
+/* -- updates ------------------------------------------------------------------------------------------------------ */
 
-/* All operations that can fail precede any change: a new sampler, if the training vertices or weights of draws change,
- * and space for rows from other ranks. Owners of vertices and the halo stay. */
+/* An update of the data of a trainer. All that can fail is prepared before any change: a new sampler, if training
+ * vertices or weights of draws change, and memory for rows from other ranks. Owners of vertices and the halo do not
+ * change. */
 struct batch_update {
     graft_trainer          *trainer;
     uint32_t                what;
-    graft_sampler          *sampler; /* NULL: the present one stays; else its: */
-    struct gr_batches_id    id;
-    struct gr_batch_deal    deal;
-    struct gr_batch_changes changes; /* over ranks */
+    graft_sampler          *sampler; /* new sampler; NULL: the current one stays */
+    struct gr_batches_id    id;      /* of the new sampler */
+    struct gr_batch_deal    deal;    /* of the new sampler */
+    struct gr_batch_changes changes; /* new data over ranks */
 };
 
-/* The graph from which batches will be drawn. */
+/* Return the graph from which batches will be drawn. */
 static graft_csr next_graph(const struct batch_update *u, const struct gr_new_edges *edges)
 {
     const struct gr_setup       *s = &u->trainer->setup;
@@ -347,7 +348,7 @@ static graft_csr next_graph(const struct batch_update *u, const struct gr_new_ed
     return graph;
 }
 
-/* A sampler of new targets or a new graph, if any rank cannot keep its sampler. */
+/* Create a sampler for new targets or a new graph, if any rank cannot continue to use its sampler. */
 static int32_t prepare_sampler(struct batch_update *u, const graft_csr *graph, const int64_t *seeds, int64_t n_seeds,
                                graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Over ranks: the state must be the same on all of them.
+/* Compares the state of a trainer on all ranks, and the options that an epoch reads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "base/options.h"
@@ -18,7 +18,8 @@ static uint64_t digest_of(graft_trainer *t)
     return crc;
 }
 
-/* Caches are used if all ranks have them, otherwise all begin with empty caches. */
+/* Use the state that the host has set. If all ranks have set all caches, they are used; otherwise all ranks begin with
+ * empty ones. */
 static int32_t use_state(graft_trainer *t, graft_error *error)
 {
     int64_t missing = t->batches == NULL || !gr_train_batch_tables_hold(t->batches, 1);

@@ -90,8 +90,8 @@ int32_t gr_trainer_state_item(graft_trainer *t, int32_t index, graft_state_item 
     return gr_train_state_item(&state, index, item, error);
 }
 
-/* Whether a number is legal in the item of this name: an accuracy, or -1 before the first; a factor of the learning
- * rate; a mean loss. */
+/* Whether a number is legal in the item of this name: an accuracy, or -1 before the first evaluation; a factor of the
+ * learning rate; a mean loss. */
 static int number_can_be(const char *name, double number)
 {
     if (strcmp(name, "progress.best_accuracy") == 0) return number == -1 || (number >= 0 && number <= 1);
@@ -99,7 +99,7 @@ static int number_can_be(const char *name, double number)
     return number >= 0 && isfinite(number);
 }
 
-/* Whether the item holds variances or second moments. */
+/* Whether the item of this name contains variances or second moments. */
 static int has_squares(const struct gr_model *model, const char *name)
 {
     for (int32_t i = 0; i < model->parameters.count; i++) {
@@ -114,7 +114,7 @@ static int has_squares(const struct gr_model *model, const char *name)
     return 0;
 }
 
-/* Counters cannot be negative, nor squares; weights must be finite, or no evaluation could follow. */
+/* Counters and squares must not be negative; weights must be finite, because otherwise no evaluation is possible. */
 int32_t gr_train_state_check(const struct gr_model *model, const graft_state_item *item, graft_error *error)
 {
     const int is_count = item->dtype == GRAFT_I64;
@@ -132,7 +132,7 @@ int32_t gr_train_state_check(const struct gr_model *model, const graft_state_ite
 int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, graft_state_item *ours,
                               graft_error *error)
 {
-    const struct gr_state state = state_of(t, 1, GR_PROGRESS_BATCHES); /* a trainer without batches finds theirs */
+    const struct gr_state state = state_of(t, 1, GR_PROGRESS_BATCHES); /* includes the items of batches in any case */
     int32_t               index = 0;
 
     do {
@@ -142,7 +142,7 @@ int32_t gr_trainer_state_find(graft_trainer *t, const graft_state_item *like, gr
     return gr_nn_check_form(like, ours, error);
 }
 
-/* The number of the table of an item of the trainer; -1: it is no table. */
+/* Return the index of the table that is this item of the trainer; -1: the item is not a table. */
 static int32_t table_of(const graft_trainer *t, const graft_state_item *ours)
 {
     const struct gr_batch_strategy *strategy = t->batches != NULL ? t->batches->strategy : NULL;

@@ -1,4 +1,4 @@
-/* A trainer from create to destroy.
+/* Creates, evaluates, updates and destroys trainers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "model/options.h"
@@ -7,7 +7,7 @@
 #include "run/pass.h"
 #include "train/train.h"
 
-/* The options that files of the model have. */
+/* Copy the options that are written into files of the model. */
 static int32_t copy_options(graft_trainer *t, graft_error *error)
 {
     const graft_context                *context = t->setup.context;
@@ -98,7 +98,7 @@ static int32_t check_weights(int32_t weights, graft_error *error)
                    weights);
 }
 
-/* A forward pass without dropout, with the requested weights. */
+/* Run a forward pass without dropout, with the requested weights. */
 static int32_t infer(graft_trainer *t, int32_t weights, graft_error *error)
 {
     const int best = weights == GRAFT_WEIGHTS_BEST && gr_train_progress_has_best(&t->progress);
@@ -155,7 +155,7 @@ int32_t gr_trainer_update(graft_trainer *t, int32_t rc, uint32_t what, const gra
     GR_TRY(gr_setup_check_loans(&t->setup, what, error));
     if (t->batches != NULL) GR_TRY(gr_train_minibatches_update(t, what, data, error));
     else GR_TRY(gr_setup_update(&t->setup, what, data, NULL, error));
-    /* The best accuracy, and all knowledge about the weights, belong to the old data. */
+    /* The best accuracy, and the knowledge that losses are finite, belong to the old data. */
     t->has_previous = t->is_measured = 0;
     t->progress.best_epoch = 0;
     t->progress.best_accuracy = -1;
