@@ -15,20 +15,20 @@ struct gr_row_bits_flow {
 };
 
 struct gr_row_bits {
-    struct gr_pool       pool;             /* owner of all arrays */
-    struct gr_row_widths widths;           /* current widths; their sums cover one epoch */
-    double              *spread, *squares; /* [rows sent] the same sums over the earlier epochs */
-    int64_t              width;            /* elements of the rows for which widths.at was computed; -1: none */
-    uint8_t             *next[GR_SIDES];   /* [rows] widths of future exchanges, if has_next */
-    float               *weight[GR_SIDES]; /* [rows] sum of the squares of the factors by which a row is multiplied */
-    int                  has_next;
-    int                  is_weighed, is_shared; /* the weights of received rows are known; and of sent rows */
-    int                  is_counting;           /* there were exchanges since widths were assigned */
-    int64_t              counted_epoch;         /* epoch of the last exchange */
-    int64_t              exchanges;             /* exchanges in counted_epoch */
-    int                  is_assigned;           /* widths were assigned; else `flow` and expected_error are 0 */
-    struct gr_row_bits_flow *flow;              /* [n_ranks] bytes of each rank in one exchange */
-    double                   expected_error;    /* expected error relative to the sum of weight |x|^2, on all ranks */
+    struct gr_pool           pool;             /* owner of all arrays */
+    struct gr_row_widths     widths;           /* current widths; their sums cover one epoch */
+    double                  *spread, *squares; /* [rows sent] the same sums over the earlier epochs */
+    int64_t                  width;            /* elements of the rows for which widths.at was computed; -1: none */
+    uint8_t                 *next[GR_SIDES];   /* [rows] widths of future exchanges, if has_next */
+    float                   *weight[GR_SIDES]; /* [rows] sum of the squares of the factors of a row */
+    int                      has_next;
+    int                      is_weighed, is_shared; /* the weights of received rows are known; and of sent rows */
+    int                      is_counting;           /* there were exchanges since widths were assigned */
+    int64_t                  counted_epoch;         /* epoch of the last exchange */
+    int64_t                  exchanges;             /* exchanges in counted_epoch */
+    int                      is_assigned;           /* widths were assigned; else `flow` and expected_error are 0 */
+    struct gr_row_bits_flow *flow;                  /* [n_ranks] bytes of each rank in one exchange */
+    double                   expected_error; /* expected error relative to the sum of weight |x|^2, on all ranks */
 };
 
 /** Allocate the arrays, and reset them. Not collective. gr_pool_fini() of bits->pool is always required. \return OK;

@@ -1,13 +1,12 @@
-/* Strategy `cached`.
- * SPDX-License-Identifier: Apache-2.0 */
+/* The steps of strategy `cached`. SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
 #include "base/assert.h"
 #include "base/dense_view.h"
 #include "parallel/strategies.h"
 
-/* Keep the rows x of this batch for later batches. to[n_rows and fetch.count x width] = the rows of the halo: cached
- * rows in the order of the columns of their edges, then fetched rows. */
+/* Store or send the rows x of this batch for later batches, and fill to[(n_rows + fetch.count) x width] with rows of
+ * the halo: cached rows in the order of the columns of the block, then fetched rows. */
 static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cached_layer *layer, const graft_dense *x,
                          float *to, graft_error *error)
 {
@@ -24,7 +23,7 @@ static int32_t have_rows(struct gr_cached *c, struct gr_run *run, struct gr_cach
     return c->fetching.is_on ? gr_parallel_fetch_rows(c, layer, x, fetched, error) : GRAFT_OK;
 }
 
-/* The sum of the rows of the halo first, and the rows of this rank added to it. */
+/* Compute the sum of the rows of the halo, and add the rows of this rank to it. */
 static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_cached_layer *layer = sum->block->of_strategy;
@@ -49,7 +48,8 @@ static int32_t forward_sum(struct gr_cached *c, struct gr_run *run, const struct
     return gr_serial_ops.aggregate_begin(&c->base.base, run, &own, error);
 }
 
-/* Gradients of fetched rows are first sent to their owners, and added after the gradients of this rank are computed. */
+/* Send the gradients of fetched rows to their owners, compute the gradients of this rank, and add the received ones to
+ * them. */
 static int32_t return_gradients(struct gr_cached *c, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_cached_layer *layer = sum->block->of_strategy;
@@ -83,7 +83,7 @@ static int32_t cached_aggregate(struct gr_strategy *strategy, struct gr_run *run
     return gr_serial_ops.aggregate_begin(strategy, run, sum, error);
 }
 
-/* Rows of the halo are available at once. Gradients of cached rows stay on this rank. */
+/* Exchange the rows of the halo, or the gradients of fetched rows, at once. Gradients of cached rows are not sent. */
 static int32_t cached_boundary_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_boundary *b,
                                      graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* The vertices and edges of a batch over ranks: a rank samples in its part of the graph, where vertices of the halo
+/* The vertices and edges of a batch over ranks. A rank samples in its part of the graph, where vertices of the halo
  * have no neighbours.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
@@ -6,14 +6,14 @@
 #include "base/assert.h"
 #include "base/sort.h"
 
-/* The number of each sampled vertex, and of the sources of each layer. */
+/* Find the index of each sampled vertex (gr_batch_vertices.place), and the numbers of sources of each layer. */
 static void place_vertices(const struct gr_batch *batch, int64_t owned, struct gr_batch_vertices *now, int32_t *place)
 {
     int32_t l = batch->n_layers - 1;
 
     now->n_owned = now->n_halo = 0;
     for (int64_t i = 0; i <= batch->n_vertices; i++) {
-        /* Including destinations of the layer below whose rows other ranks need. */
+        /* The count includes destinations of the layer before that only other ranks need. */
         for (; l >= 0 && (l > 0 ? batch->layers[l - 1].n_dst : batch->layers[0].n_src) == i; l--) {
             now->owned[l] = now->n_owned;
             now->halo[l] = now->n_halo;
@@ -43,8 +43,8 @@ int32_t gr_parallel_cached_number(struct gr_batch_strategy *strategy, const stru
     return gr_parallel_fetch_number(c, error);
 }
 
-/* Columns of vertices of the halo: column[h] for number h of the batch, or -1 if its row is missing. Columns of fetched
- * rows follow columns of cached rows. */
+/* Find the columns of the halo vertices of the batch: column[h] is that of vertex h, or -1 if its row is missing.
+ * Columns of cached rows precede those of fetched rows. */
 static int32_t find_cached(struct gr_cached *c, const struct gr_sampled_layer *from, int32_t l,
                            struct gr_batch_layer *b, int32_t *column, graft_error *error)
 {
@@ -82,7 +82,7 @@ static int32_t find_cached(struct gr_cached *c, const struct gr_sampled_layer *f
     return GRAFT_OK;
 }
 
-/* Copy the edges whose columns exist. */
+/* Copy the edges whose source rows are not missing. */
 static int32_t copy_edges(struct gr_cached *c, const struct gr_sampled_layer *from, const int32_t *column,
                           struct gr_batch_layer *b, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* The blocks of a batch: edges from rows that their strategy has.
+/* The blocks of a batch: adds edges from cached and fetched rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The edges whose columns are begin .. end-1. */
+/* Create the matrix of the edges whose columns are begin to end - 1. */
 static int32_t part_of_edges(struct gr_budget *budget, const graft_csr *all, int64_t begin, int64_t end,
                              graft_csr *part, graft_error *error)
 {
@@ -54,8 +54,8 @@ done:
     return rc;
 }
 
-/* Sums read the rows of a cache from a separate array, so their edges are a separate matrix. With tables all layers
- * share this array. */
+/* Split the edges for sums, which read cached and fetched rows from a separate array, so edges from them are a separate
+ * matrix. In one process all layers share this array. */
 static int32_t split_edges(struct gr_cached *c, struct gr_cached_layer *layer, const struct gr_batch_layer *b,
                            graft_csr *csr, graft_error *error)
 {
@@ -72,7 +72,7 @@ static int32_t split_edges(struct gr_cached *c, struct gr_cached_layer *layer, c
     return gr_parallel_transpose_block(c->context, budget, &part, &layer->halo_transpose, error);
 }
 
-/* Attention and extrema read the rows of a cache after the rows of this rank. */
+/* Complete a block for attention and extrema, which read cached and fetched rows after the rows of this rank. */
 static int32_t mark_rows(struct gr_cached *c, const struct gr_cached_layer *layer, const struct gr_batch_layer *b,
                          struct gr_block *block, graft_error *error)
 {
@@ -87,7 +87,7 @@ static int32_t mark_rows(struct gr_cached *c, const struct gr_cached_layer *laye
             if (b->col[e] >= b->n_src) kind[i] = GR_ROW_BOUNDARY;
     block->kind = kind;
     block->n_seen = b->n_seen;
-    if (halo == NULL || gr_run_config(c->wish.run)->attention.dropout == 0) return GRAFT_OK; /* the block has them */
+    if (halo == NULL || gr_run_config(c->wish.run)->attention.dropout == 0) return GRAFT_OK; /* no names needed */
     GR_TRY(GR_BUDGET_NEW(c->wish.batch, GR_USE_GRAPH, names, b->n_seen, error));
     memcpy(names, block->vertex, (uint64_t)b->n_src * sizeof *names);
     for (int64_t i = 0; i < layer->n_rows; i++) names[b->n_src + i] = halo[layer->cache.vertex[layer->row[i]]];

@@ -1,11 +1,12 @@
-/* Batches of one process that read rows of earlier ones: a table of each layer with a row of every vertex.
+/* Batches of one process that read rows of earlier batches, from a table for each layer that has a row of every vertex.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
 #include "base/assert.h"
 #include "sample/options.h"
 
-/* ROWS_ROOM: with it the cache has place for all rows, even if a code is larger than its floats. */
+/* ROWS_ROOM: the factor in the cache size that leaves space for all rows, even if encoded rows are larger than
+ * floats. */
 enum { ROWS_AT_ONCE = 4096, ROWS_ROOM = 64 };
 
 int32_t gr_parallel_history_init(struct gr_cached *c, graft_error *error)
@@ -54,8 +55,8 @@ static int32_t number_vertices(struct gr_batch_strategy *strategy, const struct 
     return GRAFT_OK;
 }
 
-/* All layers with tables have the same edges, and share the space of rows. The vertices of other batches follow the own
- * vertices. */
+/* Set the edges of a layer. All layers with tables have the same edges. Vertices whose rows are read from tables follow
+ * the seeds. */
 static int32_t read_tables(struct gr_batch_strategy *strategy, const struct gr_batch *batch, int32_t l,
                            struct gr_batch_layer *b, graft_error *error)
 {

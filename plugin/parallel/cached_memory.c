@@ -1,4 +1,4 @@
-/* Caches of layers and messages to fill them: from creation to destruction.
+/* Creates and destroys the caches of layers, and the messages that fill them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* The ranks that have each owned vertex in their halo. */
+/* List the ranks that have each owned vertex in their halo (gr_pushing.to_rank). */
 static int32_t turn_links(struct gr_cached *c, graft_error *error)
 {
     const struct gr_links *links = c->links;
@@ -96,7 +96,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
 {
     const struct gr_sample_options *options = gr_sample_options(c->context);
     struct gr_budget               *budget = c->wish.lasting;
-    const int64_t halo = c->links->halo->count, received = c->push.most[GR_RECEIVE]; /* at once, unless it fetches */
+    const int64_t halo = c->links->halo->count, received = c->push.most[GR_RECEIVE]; /* at once, without fetch_keep */
 
     GR_TRY(gr_sample_cache_init(&layer->cache, budget, halo, (int64_t)options->cache.number[0], layer->width,
                                 gr_cache_bits[options->cache_codec], c->fetching.keeps ? halo : received, error));
@@ -111,8 +111,8 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
                    (long long)received, (long long)c->push.rows_most, (long long)options->cache.number[0]);
 }
 
-/* All messages take their channels, even after a failure on this rank. Rows that no code can encode are received as
- * NaN, and count as missing. */
+/* Create the messages of all pushes. All take their channels, even after a failure on this rank. Rows that the codec
+ * cannot represent are received as NaN, and count as missing. */
 static int32_t make_messages(struct gr_cached *c, graft_error *error)
 {
     struct gr_budget          *budget = c->wish.lasting;
@@ -163,7 +163,7 @@ static int32_t init_over_ranks(struct gr_cached *c, graft_error *error)
     c->fetching.keeps = c->fetching.is_on && options->cache_miss == GR_MISS_FETCH_KEEP;
     c->fetching.extension = (struct gr_extension){ gr_parallel_fetch_extend, c, c->first - 1 };
     if (c->fetching.is_on) c->base.extension = &c->fetching.extension;
-    /* Half of its life; but the next row must arrive before the last row is too old. */
+    /* A row is sent again after half of its life, or earlier, so that it arrives before the previous one is too old. */
     c->push.renewed_after = gr_smaller((c->life.life + 1) / 2, c->life.life - c->push.delay + 1);
     GR_TRY(make_messages(c, error));
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
@@ -203,7 +203,7 @@ int32_t gr_parallel_create_batches(const struct gr_batch_wish *wish, struct gr_b
     rc = c->comm != NULL ? init_over_ranks(c, error) : gr_parallel_history_init(c, error);
     if (rc == GRAFT_OK) rc = gr_parallel_cached_list_tables(c, error);
     GR_TRY(gr_strategy_agree(ranks, rc, error));
-    return gr_parallel_cached_gather(&c->base, error); /* so that reports have the capacities */
+    return gr_parallel_cached_gather(&c->base, error); /* so that reports contain the capacities */
 }
 
 static void drop_push(struct gr_push *push)

@@ -1,8 +1,8 @@
-/* Counts of the caches of all ranks.
+/* Gathers the counts of the caches of all ranks, for reports.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
-/* Of this rank; `age` is the sum of the ages of found rows. */
+/* Return the counts of a layer on this rank. `age` is the sum of the ages of found rows. */
 static graft_cache_item count_layer(const struct gr_cached_layer *layer)
 {
     const struct gr_cache_counts *c = &layer->cache.counts;
@@ -24,7 +24,7 @@ static graft_cache_item count_layer(const struct gr_cached_layer *layer)
                                .bytes_fetched = layer->fetched_bytes };
 }
 
-/* Features of the halo were fetched once, and are complete. */
+/* Return the counts of the features of the halo, which were all fetched once. */
 static graft_cache_item count_features(const struct gr_cached *c)
 {
     const int64_t halo = c->links->halo->count, sent = c->links->send_start[c->comm->n_ranks];
@@ -74,7 +74,7 @@ int32_t gr_parallel_cached_item(const struct gr_strategy *strategy, int32_t rank
                                 graft_error *error)
 {
     const struct gr_cached *c = (const struct gr_cached *)strategy;
-    const int32_t    n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* an item of them */
+    const int32_t    n_ranks = c->comm != NULL ? c->comm->n_ranks : 1, features = c->comm != NULL; /* number of items */
     const int32_t    layer = c->first - features + index;
     graft_cache_item sum = { .size = item->size, .rank = rank, .layer = layer };
 

@@ -1,4 +1,4 @@
-/* Rows of earlier batches in the state of a trainer. Items of the state are the arrays of the caches themselves.
+/* Makes rows of earlier batches items of the state of a trainer. These items are the arrays of the caches themselves.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* The arrays of each layer; in one process the first two. They follow the layout. */
+/* The tables of each layer; in one process only the first two. Table 0 of the strategy is the layout. */
 enum table_part { ROWS, BATCHES, PLACES, SENT };
 
 static int32_t table_parts(const struct gr_cached *c)
@@ -15,7 +15,8 @@ static int32_t table_parts(const struct gr_cached *c)
     return c->comm == NULL ? 2 : 4;
 }
 
-/* A checksum of all data that determine the place and the vertex of each row, over ranks also of the rank. */
+/* Return a checksum of all data that determine the place and the vertex of each row; over ranks these include the
+ * rank. */
 static int64_t layout_of(const struct gr_cached *c)
 {
     const graft_csr *a = c->graph;
@@ -56,7 +57,7 @@ int32_t gr_parallel_cached_list_tables(struct gr_cached *c, graft_error *error)
 {
     if (c->first == c->n_layers) return GRAFT_OK;
     if (c->comm != NULL && (c->comm->n_ranks == 1 || (c->push.rows_most == 0 && !c->fetching.keeps)))
-        return GRAFT_OK; /* empty */
+        return GRAFT_OK; /* caches are always empty */
     GR_TRY(GR_BUDGET_NEW(c->wish.lasting, GR_USE_MESSAGES, c->base.table, 1 + table_parts(c) * (c->n_layers - c->first),
                          error));
     c->layout = layout_of(c);
@@ -65,7 +66,7 @@ int32_t gr_parallel_cached_list_tables(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-/* A cache of rows from other ranks has -1 for a row without a code. */
+/* Check numbers of batches. In a cache of rows from other ranks, -1 marks a row that the codec cannot represent. */
 static int32_t check_batches(const struct gr_state_table *table, const int64_t *data, int64_t least, graft_error *error)
 {
     for (int64_t i = 0; i < table->words; i++)
@@ -75,7 +76,7 @@ static int32_t check_batches(const struct gr_state_table *table, const int64_t *
     return GRAFT_OK;
 }
 
-/* Check the table of a layer. */
+/* Check values for a table of a layer. */
 static int32_t check_part(const struct gr_cached *c, struct gr_cache *cache, enum table_part part,
                           const struct gr_state_table *table, const int64_t *data, graft_error *error)
 {

@@ -11,7 +11,7 @@ static int is_alone(const struct gr_strategy_wish *wish)
     return wish->over == NULL;
 }
 
-/* The ranks that share columns of sums; a model that does not gather has none. */
+/* Return the number of ranks that share columns of sums; 1 if the model does not gather. */
 static int32_t sharing_ranks(const struct gr_strategy_wish *wish)
 {
     return gr_run_config(wish->run)->kind->gathers ? wish->over->columns : 1;
@@ -32,7 +32,7 @@ static int shares_both(const struct gr_strategy_wish *wish)
     return sharing_ranks(wish) > 1;
 }
 
-/* A program may have rows of its own before them; see tests/unit/parallel/test_toy_strategy.c. */
+/* A program may put its own rows before these; see tests/unit/parallel/test_toy_strategy.c. */
 #ifndef GR_MORE_STRATEGIES
 #define GR_MORE_STRATEGIES
 #endif

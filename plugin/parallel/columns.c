@@ -12,7 +12,7 @@
 #include "parallel/sums.h"
 #include "parallel/traffic.h"
 
-/* The rows that a sum reads (or, with `of_result`, makes), as a prefix of the grid. */
+/* Describe the transpose of the rows that a sum reads or, with `of_result`, computes. */
 static struct gr_transposed transposed_of(const struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum,
                                           int of_result)
 {
@@ -34,21 +34,21 @@ static struct gr_transposed transposed_of(const struct gr_ranks *r, const struct
     };
 }
 
-/* The parts of a phase that a transpose takes after its sending, from `begin` to now. */
+/* Profile the parts of a transpose after its sending, from `begin` to now. */
 static void received_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     gr_profile_part(&run->profile, "wait", begin, pass->received_at, 1);
     gr_profile_part(&run->profile, "unpack", pass->received_at, gr_seconds(), 0);
 }
 
-/* The parts of a whole transpose. */
+/* Profile all parts of a transpose. */
 static void transposed_parts(struct gr_run *run, const struct gr_exchange *pass, double begin)
 {
     gr_parallel_sent_parts(run, pass, begin);
     received_parts(run, pass, pass->sent_at);
 }
 
-/* The layer for which a plan was made. */
+/* Return the layer for which a plan was created, or GR_ALL_ROWS. */
 static int32_t slot_of(const struct gr_ranks *r, const graft_plan *plan)
 {
     for (int32_t l = 0; l < r->n_layers; l++)
@@ -56,7 +56,7 @@ static int32_t slot_of(const struct gr_ranks *r, const graft_plan *plan)
     return GR_ALL_ROWS;
 }
 
-/* The blocks of a sum: all edges, or the edges of the rows of a step. */
+/* Return the blocks of a sum: all edges, or backward those of the rows that a layer computes in a step. */
 static const struct gr_edge_set *blocks_of(const struct gr_ranks *r, const struct gr_sum *sum)
 {
     const struct gr_edge_sets *sets = &r->columns->blocks.sets;
@@ -87,9 +87,9 @@ static int32_t begin_blocks(struct gr_ranks *r, const struct gr_run *run, const 
     return gr_parallel_blocks_begin(&r->columns->blocks, &blocks, error);
 }
 
-/* -- counters ----------------------------------------------------------------------------------------------------- */
+/* -- counts ------------------------------------------------------------------------------------------------------- */
 
-/* Count the records of a transpose of `what`, to rows or to columns, if it is part of a step. */
+/* Count the records of a transpose, to rows or to columns, if it is part of a step. */
 static void count_transpose(struct gr_ranks *r, const struct gr_run *run, const struct gr_transposed *what, int to_rows)
 {
     const struct gr_exchange *pass = &r->columns->transpose.exchange;
@@ -125,7 +125,7 @@ static void count_transpose(struct gr_ranks *r, const struct gr_run *run, const 
     if (codec->bits <= 8) r->traffic.sent[at].rounding = codec->rounding;
 }
 
-/* The same for the blocks of edges received in the last sum. */
+/* Count the blocks of edges that were received in the last sum, if it is part of a step. */
 static void count_blocks(struct gr_ranks *r, const struct gr_run *run)
 {
     const struct gr_blocks *b = &r->columns->blocks;
@@ -141,7 +141,7 @@ static void count_blocks(struct gr_ranks *r, const struct gr_run *run)
     }
 }
 
-/* The same for the exchange between groups, whose ranks have slices of several widths. */
+/* Count the rows exchanged between groups, if they are part of a step. The slices of ranks differ in width. */
 static void count_columns(struct gr_ranks *r, const struct gr_run *run, const struct gr_sum *sum, int exact)
 {
     const graft_plan         *plan = sum->block->of_strategy;
@@ -174,7 +174,7 @@ static void count_columns(struct gr_ranks *r, const struct gr_run *run, const st
 
 /* -- transposes --------------------------------------------------------------------------------------------------- */
 
-/* Execute the tasks recorded for workers while slices travel. The phase continues afterwards. */
+/* Execute the tasks recorded for workers while slices are in flight. The phase continues afterwards. */
 static void do_recorded(struct gr_ranks *r, struct gr_run *run)
 {
     const struct gr_exchange *pass = &r->columns->transpose.exchange;
@@ -187,7 +187,7 @@ static void do_recorded(struct gr_ranks *r, struct gr_run *run)
     r->begin = gr_profile_begin(&run->profile);
 }
 
-/* Turn rows to slices of columns. */
+/* Transpose rows to slices of columns. */
 static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     struct gr_transpose       *t = &r->columns->transpose;
@@ -205,14 +205,14 @@ static int32_t turn_to_columns(struct gr_ranks *r, struct gr_run *run, const str
 
 /* -- sums --------------------------------------------------------------------------------------------------------- */
 
-/* Whether boundary rows of a sum come from other groups. */
+/* Whether this rank receives boundary rows of a sum from other groups. */
 static int has_halo(const struct gr_ranks *r, const struct gr_sum *sum)
 {
     return r->columns->grid.n_groups > 1 && gr_parallel_columns_slice(r, sum->width) > 0;
 }
 
-/* The rows are turned to slices of columns, and boundary rows of the slices are sent to other groups. A slice without
- * columns needs no sum, also on the ranks with the same slice in other groups. */
+/* Begin a sum: transpose rows to slices of columns, and send boundary rows of the slices to other groups. A slice
+ * without columns needs no sum, neither here nor on the ranks that have the same slice in other groups. */
 static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                        graft_error *error)
 {
@@ -236,23 +236,24 @@ static int32_t columns_aggregate_begin(struct gr_strategy *strategy, struct gr_r
     return GRAFT_OK;
 }
 
-/* While blocks are multiplied. */
+/* Let messages of the transpose progress while blocks are multiplied. */
 static void poll_transpose(void *transpose)
 {
     gr_comm_framed_poll(&((struct gr_transpose *)transpose)->exchange.messages->framed);
 }
 
-/* Computes the rows of the ranks one after the other. */
+/* The arguments of make_slice_rows(), which computes the rows of one rank after the other. */
 struct making {
     struct gr_ranks            *r;
     struct gr_team              team;
     const struct gr_transposed *what;
-    graft_plan                 *plan; /* of the edges from other groups; NULL: none */
-    int                         ended;
-    double                      waited, added; /* seconds for these edges: of waiting, and of adding */
+    graft_plan                 *plan;          /* plan of the edges from other groups, or NULL */
+    int                         ended;         /* the product of `plan` has ended */
+    double                      waited, added; /* seconds of waiting for, and adding, its rows */
 };
 
-/* Called after the product of the first block, during which the rows of other groups travelled. */
+/* End the product of the edges from other groups, after the product of the first block, during which their rows were in
+ * flight. */
 static int32_t end_halo(struct making *m, graft_error *error)
 {
     const double begin = gr_seconds();
@@ -276,7 +277,7 @@ static int32_t make_slice_rows(void *arg, int32_t rank, float *out, graft_error 
     return GRAFT_OK;
 }
 
-/* Turn slices that are computed block by block to rows. */
+/* Compute slices block by block, and transpose them to rows. */
 static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_plan *plan,
                             graft_error *error)
 {
@@ -288,7 +289,7 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
 
     what.make = make_slice_rows;
     what.make_arg = &making;
-    /* After the sums from other groups. */
+    /* Own results follow the sums from other groups. */
     what.own = t->slice[1];
     if (plan != NULL)
         what.own += gr_parallel_grid_rows(t->grid, t->grid->n_levels) * gr_parallel_columns_slice(r, sum->width);
@@ -309,7 +310,7 @@ static int32_t turn_to_rows(struct gr_ranks *r, struct gr_run *run, const struct
     return GRAFT_OK;
 }
 
-/* Edges of a sum whose result has a prefix of rows. */
+/* Return the number of edges of a sum whose result has a prefix of rows. */
 static double count_edges(const struct gr_ranks *r, const struct gr_sum *sum, int32_t prefix)
 {
     const struct gr_grid   *grid = &r->columns->grid;
@@ -321,7 +322,7 @@ static double count_edges(const struct gr_ranks *r, const struct gr_sum *sum, in
     return edges;
 }
 
-/* The slice is summed block by block, and turned back. */
+/* End a sum: compute the slice block by block, and transpose it to rows. */
 static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                      graft_error *error)
 {
@@ -337,8 +338,8 @@ static int32_t columns_aggregate_end(struct gr_strategy *strategy, struct gr_run
 
 /* -- extrema ------------------------------------------------------------------------------------------------------ */
 
-/* Exchange rows of the halo of the group, which follow its own rows, in the columns of this rank. All ranks count the
- * sent rows. */
+/* Exchange rows of the halo of the group, in the columns of this rank; they follow the rows of the group. All ranks
+ * count the sent rows. */
 static int32_t exchange_group_halo(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, float *x,
                                    graft_error *error)
 {
@@ -425,8 +426,8 @@ static int32_t columns_extrema(struct gr_strategy *strategy, struct gr_run *run,
 
 /* -- the tables --------------------------------------------------------------------------------------------------- */
 
-/* Only sums and extrema can be computed from slices of columns; a record of a transpose has elements of several
- * rows. */
+/* Check the options: only sums and extrema can be computed from slices of columns, and a record of a transpose has
+ * elements of several rows, so it has no adaptive width. */
 static int32_t check_columns(const struct gr_ranks *r, graft_error *error)
 {
     const struct gr_halo_options *halo = gr_halo_options(r->context);
@@ -462,7 +463,7 @@ static int32_t feature_create(const struct gr_strategy_wish *wish, struct gr_str
     return create_columns(&gr_feature_ops, wish, strategy, error);
 }
 
-/* Extrema also need the rows of the halo of the group, which come from other groups. */
+/* Create strategy `grid`, where extrema also need the rows of the halo of the group from other groups. */
 static int32_t grid_create(const struct gr_strategy_wish *wish, struct gr_strategy **strategy, graft_error *error)
 {
     GR_TRY(create_columns(&gr_grid_ops, wish, strategy, error));
@@ -479,7 +480,7 @@ static int32_t columns_prepare_step(struct gr_strategy *strategy, struct gr_run 
 
 static const char *const variants[] = { "feature.graph=replicate", "feature.graph=stream" };
 
-/* They differ in the number of groups. */
+/* Both strategies use the same functions; they differ in the number of groups. */
 #define SHARED_COLUMNS(word, creates)                                                                                  \
     { .name = word,                                                                                                    \
       .records = 1,                                                                                                    \

@@ -1,4 +1,4 @@
-/* The graph of a group of ranks that share columns, and its memory.
+/* Creates the graph of a group of ranks that share columns, and allocates its memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 
@@ -19,8 +19,8 @@ void gr_parallel_columns_destroy(struct gr_strategy *strategy)
     gr_free(r->context, r);
 }
 
-/* The local initialisation. In slices of sums the results of this rank follow the rows from other groups; in slices of
- * extrema the rows of the halo follow the rows of the group. */
+/* Initialise transposes and blocks. Not collective. In slices of sums, the results of this rank follow the sums from
+ * other groups; in slices of extrema, the rows of the halo follow the rows of the group. */
 static int32_t init_slices(struct gr_ranks *r, graft_error *error)
 {
     struct gr_grid *grid = &r->columns->grid;
@@ -40,7 +40,7 @@ static int32_t init_slices(struct gr_ranks *r, graft_error *error)
     return rc;
 }
 
-/* The vertices of the ranks that share columns with this one. Its levels are the prefixes of rows that layers need. */
+/* Create the grid. Its levels are the prefixes of rows that layers need. */
 static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graft_error *error)
 {
     const struct gr_part *part = r->graph.part;
@@ -59,7 +59,7 @@ static int32_t make_grid(struct gr_ranks *r, struct gr_linked_part *linked, graf
     return GRAFT_OK;
 }
 
-/* Extrema in several groups: boundary rows of the slices of each layer. */
+/* Create the exchanges of boundary rows of the slices of each layer, for extrema in several groups. */
 static int32_t exchange_group_rows(struct gr_ranks *r, graft_error *error)
 {
     int64_t width[GR_LAYERS_MAX];
@@ -69,7 +69,7 @@ static int32_t exchange_group_rows(struct gr_ranks *r, graft_error *error)
     return gr_parallel_exchange_rows(r, &r->columns->grid.made.part.halo, width, error);
 }
 
-/* The blocks of this rank of all edges inside its group. Collective. */
+/* Create this rank's blocks of all edges inside its group. Collective. */
 static int32_t make_blocks(struct gr_ranks *r, const struct gr_part *linked, struct gr_edge_sets *sets,
                            graft_error *error)
 {
@@ -79,7 +79,7 @@ static int32_t make_blocks(struct gr_ranks *r, const struct gr_part *linked, str
     return gr_parallel_edge_sets_init(r->wish.budget, r->comm, &r->columns->grid, linked, halo, turned, sets, error);
 }
 
-/* The blocks of the rows that layers compute in a step. Collective. */
+/* Create this rank's blocks of the rows that layers compute in a step. Collective. */
 static int32_t mask_blocks(struct gr_ranks *r, struct gr_edge_sets *sets, graft_error *error)
 {
     const struct gr_grid *grid = &r->columns->grid;
@@ -90,7 +90,7 @@ static int32_t mask_blocks(struct gr_ranks *r, struct gr_edge_sets *sets, graft_
     return GRAFT_OK;
 }
 
-/* All rows: the plan of the edges from other groups, and the edges inside the group. */
+/* Create the plan of the edges from other groups, and the blocks of the edges inside the group, for all rows. */
 static int32_t make_all_rows(struct gr_ranks *r, graft_error *error)
 {
     struct gr_linked_part linked = { .borrowed = 0 };
@@ -106,8 +106,8 @@ done:
     return rc;
 }
 
-/* Lay out the slices that transposes store from step to step. This takes a channel, so no failure of only this rank may
- * precede. */
+/* Initialise the records that transposes store from step to step. This takes channels, so no failure of only this rank
+ * may precede it. */
 static int32_t init_stale_slices(struct gr_ranks *r, graft_error *error)
 {
     struct gr_transpose *t = &r->columns->transpose;
@@ -142,8 +142,8 @@ int32_t gr_parallel_columns_graph(struct gr_strategy *strategy, const struct gr_
     return init_stale_slices(r, error);
 }
 
-/* The size of the array of winners, the neighbours with the extrema, of layer l. The first layer sends no gradient
- * back, and needs none. */
+/* Return the size of the array of winners (the neighbours with the extrema) of layer l. The first layer sends no
+ * gradient back, and needs none. */
 static int64_t count_winners(const struct gr_ranks *r, int32_t l)
 {
     if (!r->wish.trains || gr_parallel_config(r)->extremum == 0 || l == 0) return 0;
@@ -151,7 +151,7 @@ static int64_t count_winners(const struct gr_ranks *r, int32_t l)
            gr_parallel_columns_slice(r, gr_summed_columns(&r->wish.run->layers[l]));
 }
 
-/* Bytes of slices and messages of `width` columns that are not allocated yet. */
+/* Return the bytes of slices and messages of `width` columns that are not allocated yet. */
 static double transpose_need(const struct gr_ranks *r, int64_t width)
 {
     const struct gr_transpose *t = &r->columns->transpose;
@@ -186,7 +186,7 @@ int32_t gr_parallel_columns_hold(struct gr_strategy *strategy, int streams, graf
     return gr_comm_agree(r->comm, rc, error);
 }
 
-/* The records that transposes store from step to step. */
+/* Allocate the records that transposes store from step to step. */
 static int32_t reserve_stale_slices(struct gr_ranks *r, graft_error *error)
 {
     struct gr_transpose *t = &r->columns->transpose;
@@ -198,7 +198,7 @@ static int32_t reserve_stale_slices(struct gr_ranks *r, graft_error *error)
     return rc;
 }
 
-/* Slices of sums of `width` columns. */
+/* Allocate slices of sums of `width` columns. */
 static int32_t reserve_slices(struct gr_ranks *r, int64_t width, graft_error *error)
 {
     int32_t rc = gr_budget_check(r->wish.budget, transpose_need(r, width), "messages (slices of columns)", error);
@@ -208,7 +208,7 @@ static int32_t reserve_slices(struct gr_ranks *r, int64_t width, graft_error *er
     return rc;
 }
 
-/* The neighbours of extrema, for the backward pass. */
+/* Allocate the arrays of winners, which the backward pass needs. */
 static int32_t reserve_winners(struct gr_ranks *r, graft_error *error)
 {
     for (int32_t l = 1; l < r->n_layers && gr_parallel_config(r)->extremum != 0; l++)

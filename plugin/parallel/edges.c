@@ -1,4 +1,4 @@
-/* The edges of a group as blocks of rows, and its edges from vertices of other groups.
+/* Creates the edges of a group as blocks of rows, and its edges from vertices of other groups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/edges.h"
 
@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Names of sets in refusals of the memory budget. */
+/* Names of sets in errors of the memory budget. */
 static const char BLOCKS_NAME[] = "graph (blocks of rows)";
 static const char OUTSIDE_NAME[] = "graph (edges from other groups of ranks)";
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */
 
-/* Rows and entries of the blocks of successive ranks. */
+/* Numbers of rows and entries of the blocks of successive ranks. */
 struct sizes {
     int64_t rows, entries;
 };
@@ -90,7 +90,7 @@ static int32_t arrays_init(const struct gr_budget *budget, struct sizes sizes, i
     return GRAFT_OK;
 }
 
-/* A set without arrays. */
+/* Initialise a set without rows. */
 static int32_t set_init(const graft_context *context, const struct gr_grid *grid, int32_t levels, const char *name,
                         struct gr_edge_set *set, graft_error *error)
 {
@@ -113,7 +113,7 @@ struct gr_edge_block gr_parallel_edge_block_of(const struct gr_edge_set *set, co
 
 /* -- the block of this rank --------------------------------------------------------------------------------------- */
 
-/* All ranks learn the number of entries in the first levels of each rank. This rank has its own rows. */
+/* Share the numbers of entries in the first levels of each rank (gr_edge_set.ends) with all ranks. */
 static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, struct gr_edge_set *set, graft_error *error)
 {
     const int32_t rank = comm->rank;
@@ -128,20 +128,20 @@ static int32_t share_ends(struct gr_comm *comm, const struct gr_grid *grid, stru
     return gr_comm_allgather(comm, mine, (uint64_t)(grid->n_levels + 1) * sizeof *mine, set->ends, error);
 }
 
-/* The edges of a block: those inside the group, or from other groups, or both. */
+/* Which edges a block has: those inside the group, or from other groups, or both. */
 struct source {
     const struct gr_part *part;
-    const struct gr_halo *halo; /* of the group, whose vertices are columns after the rows; NULL: only edges inside */
-    int                   inside;
+    const struct gr_halo *halo;   /* halo of the group: columns after the rows; NULL: only edges inside */
+    int                   inside; /* the block has the edges inside the group */
 };
 
-/* The owner of a vertex of another group in the column of this rank, whose vertices are the halo of the group. */
+/* Return the rank in the column of this rank from which a vertex of another group is received, if `rank` owns it. */
 static int32_t owner_in_column(const struct gr_grid *grid, int32_t rank)
 {
     return rank - rank % grid->columns + grid->column;
 }
 
-/* For each vertex of the halo of this rank, its column; -1: no column. */
+/* Find the column of each vertex of the halo of this rank; -1: the block has no such edges. */
 static void find_halo_columns(const struct gr_grid *grid, const struct source *from, int32_t *column)
 {
     const struct gr_halo *own = &from->part->halo;
@@ -159,7 +159,7 @@ static void find_halo_columns(const struct gr_grid *grid, const struct source *f
     }
 }
 
-/* Entries of the block of this rank. */
+/* Return the number of entries of the block of this rank. */
 static int64_t count_block_entries(const struct source *from, const int32_t *halo_column)
 {
     int64_t entries = from->inside ? gr_csr_entries(&from->part->local) : 0;
@@ -174,7 +174,7 @@ static float edge_value(const graft_csr *csr, int64_t entry)
     return csr->values != NULL ? ((const float *)csr->values)[entry] : 1;
 }
 
-/* The rows of this rank, each with its local entries first. */
+/* Fill the rows of this rank, each with its local entries first. */
 static void fill_rows(const struct gr_grid *grid, const struct source *from, const int32_t *halo_column,
                       struct gr_edge_set *set)
 {
@@ -220,7 +220,7 @@ done:
     return rc;
 }
 
-/* The block of this rank, and the numbers of entries of all ranks. Collective. */
+/* Create the block of this rank, and share the numbers of entries of all ranks. Collective. */
 static int32_t make_block(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                           const struct source *from, const char *name, struct gr_edge_set *set, graft_error *error)
 {
@@ -231,11 +231,11 @@ static int32_t make_block(const struct gr_budget *budget, struct gr_comm *comm, 
     return share_ends(comm, grid, set, error);
 }
 
-/* -- the block of this rank of the transpose ---------------------------------------------------------------------- */
+/* -- this rank's block of the transpose --------------------------------------------------------------------------- */
 
-/* An entry for the owner of its column. */
+/* An entry of the transpose, sent to the owner of its row. */
 struct turned_edge {
-    int32_t row, column; /* of the receiver, and in the group */
+    int32_t row, column; /* row of the receiver; column, a row of the group */
     float   value;       /* sent if the graph has values */
 };
 
@@ -255,7 +255,7 @@ static void pack_turned(struct gr_route *route, int32_t to, int64_t row, int32_t
     if (csr->values != NULL) edge->value = edge_value(csr, entry);
 }
 
-/* The entries for each rank of the group, row by row. */
+/* Pack the entries of the transpose for each rank of the group, row by row of the original. */
 static void turn_rows(void *arg, struct gr_route *route)
 {
     const struct turning *turning = arg;
@@ -278,9 +278,9 @@ static void turn_rows(void *arg, struct gr_route *route)
     }
 }
 
-/* Entries of a row must be in the order of their columns. Entries from one rank are in this order, so the levels of all
- * ranks are read one after the other; `next` are the next entries of the ranks. With `ends`, the place of each row,
- * write; else count. */
+/* Store received entries in the order of columns if `ends` is given, where ends[row] is the position of the next entry
+ * of each row; else count the entries of each row. Entries from one rank are in this order, so the levels of all ranks
+ * are read one after the other; next[q] is scratch memory. */
 static void place_turned(const struct gr_grid *grid, const struct gr_route *route, int64_t *next, int64_t *ends,
                          struct gr_edge_set *set)
 {
@@ -327,7 +327,7 @@ done:
     return rc;
 }
 
-/* Collective. */
+/* Create this rank's block of the transpose. Collective. */
 static int32_t make_turned(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                            const struct gr_part *part, struct gr_edge_set *set, graft_error *error)
 {
@@ -364,13 +364,13 @@ int32_t gr_parallel_edge_sets_init(const struct gr_budget *budget, struct gr_com
 
 /* -- the blocks of the group -------------------------------------------------------------------------------------- */
 
-/* Replace the block of this rank by the blocks of its group. `more` bytes are allocated besides. */
+/* Replace the block of this rank by the blocks of its group. `more`: bytes of other temporary memory. */
 static int32_t gather_set(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid, double more,
                           struct gr_edge_set *set, graft_error *error)
 {
     const int32_t      n = comm->n_ranks, first = grid->first, end = first + grid->columns;
     struct gr_edge_set all = *set;
-    int64_t           *counts = NULL; /* [2][n] rows and entries */
+    int64_t           *counts = NULL; /* [2][n] rows and entries of each rank */
     int32_t            rc = GR_NEW(budget->context, counts, 2 * (int64_t)n, error);
 
     all.first = first;
@@ -410,8 +410,8 @@ int32_t gr_parallel_edge_sets_gather(const struct gr_budget *budget, struct gr_c
 
 /* -- edges from other groups -------------------------------------------------------------------------------------- */
 
-/* The vertices of other groups in the halo of this rank: the first rank of the group, then the row in it. \return Their
- * number. */
+/* List the vertices of other groups in the halo of this rank, as keys: first rank of the group << 32 | row of the
+ * group. \return The number of keys. */
 static int64_t list_outside(const struct gr_grid *grid, const struct gr_halo *halo, int64_t *keys)
 {
     int64_t n = 0;
@@ -422,7 +422,7 @@ static int64_t list_outside(const struct gr_grid *grid, const struct gr_halo *ha
     return n;
 }
 
-/* The halo of the group from the keys of its ranks. */
+/* Create the halo of the group from the keys of its ranks. */
 static int32_t number_outside(const graft_context *context, const struct gr_grid *grid, int64_t *keys, int64_t count,
                               struct gr_made_part *made, graft_error *error)
 {
@@ -434,11 +434,11 @@ static int32_t number_outside(const graft_context *context, const struct gr_grid
         return gr_fail(error, GRAFT_ERR_UNSUPPORTED,
                        "%d ranks share %lld vertices and a halo of %lld, expected %d at most together", grid->columns,
                        (long long)rows, (long long)count, INT32_MAX);
-    for (int64_t i = 0; i < count; i++) keys[i] += (int64_t)grid->column << 32; /* the rank from which they come */
+    for (int64_t i = 0; i < count; i++) keys[i] += (int64_t)grid->column << 32; /* now the rank that sends the row */
     return gr_graph_made_part_key_halo(context, made, n_ranks, keys, count, error);
 }
 
-/* The vertices of other groups from which this group gathers. Collective. */
+/* Create the halo of the group: the vertices of other groups from which it gathers. Collective. */
 static int32_t make_outside_halo(const struct gr_budget *budget, struct gr_comm *comm, const struct gr_grid *grid,
                                  const struct gr_halo *halo, struct gr_made_part *made, graft_error *error)
 {
@@ -452,7 +452,7 @@ static int32_t make_outside_halo(const struct gr_budget *budget, struct gr_comm 
     n = list_outside(grid, halo, mine);
     GR_TRY_DONE(gr_comm_allgather(comm, &n, sizeof n, counts, error));
     for (int32_t q = grid->first; q < grid->first + grid->columns; q++) total += counts[q];
-    /* Sorting takes a copy of the keys. */
+    /* Sorting needs a copy of the keys. */
     rc = gr_budget_check(budget, 8 * (double)(halo->count + 2 * total), OUTSIDE_NAME, error);
     if (rc == GRAFT_OK) rc = GR_NEW(context, all, total, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
@@ -466,7 +466,7 @@ done:
     return rc;
 }
 
-/* From the blocks of the group to its rows in the order of the levels. */
+/* Copy the blocks of the group to a matrix of its rows in the order of the levels. */
 static void fill_group(const struct gr_grid *grid, const struct gr_edge_set *set, struct gr_csr *csr)
 {
     int32_t *column = csr->col_idx;
@@ -489,7 +489,7 @@ static void fill_group(const struct gr_grid *grid, const struct gr_edge_set *set
     }
 }
 
-/* The matrices of the group, from its blocks; NULL: without rows. */
+/* Create the matrices of the group from its blocks, or without rows if `set` is NULL. */
 static int32_t make_group(const struct gr_budget *budget, const struct gr_grid *grid, const struct gr_part *part,
                           const struct gr_edge_set *set, struct gr_made_part *made, graft_error *error)
 {
@@ -528,8 +528,8 @@ done:
 
 /* -- rows of a step ----------------------------------------------------------------------------------------------- */
 
-/* Of the first rows of the own block, the entries whose columns are below `n_cols`. Entries of a row are sorted. With
- * `set`, write them. \return Their number. */
+/* Count the entries of the first rows of this rank's block whose columns are below `n_cols`, and copy them to `set`,
+ * unless it is NULL. Entries of a row are sorted. \return The number of entries. */
 static int64_t cut_columns(const struct gr_grid *grid, const struct gr_edge_set *whole, int32_t levels, int64_t n_cols,
                            struct gr_edge_set *set)
 {

@@ -1,4 +1,4 @@
-/* Tables of what ranks send to each other: before a step the planned bytes, after it the sent bytes and the
+/* Prints tables of what ranks send to each other: before a step the planned bytes, after it the sent bytes and the
  * quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/explain.h"
@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* Whether layer l gathers in a step whose arrays it shares with later layers, so that the backward pass gathers again:
- * with recompute. */
+/* Whether the backward pass gathers again in layer l, as with option recompute: later layers overwrite the arrays of
+ * the step in which it gathers. */
 static int gathers_again(const struct gr_ranks *r, int32_t l)
 {
     const struct gr_activations *a = &r->wish.run->layers[l];
@@ -23,14 +23,14 @@ static int gathers_again(const struct gr_ranks *r, int32_t l)
     return 0;
 }
 
-/* Whether layer l is the first, and sums its input over neighbours. */
+/* Whether layer l is the first layer, and sums its input over neighbours. */
 static int sums_input(const struct gr_ranks *r, int32_t l)
 {
     return l == 0 && r->wish.run->layers[0].aggregate_first;
 }
 
-/* Bytes received by a rank, or by all ranks, in layer l in one direction of a step, if sums that are computed once
- * exist already. */
+/* Return the bytes received by a rank, or with -1 by all ranks, in layer l in one direction of a step, without sums
+ * that are computed only once. */
 static int64_t step_bytes(const struct gr_ranks *r, int32_t l, int32_t pass, int32_t rank)
 {
     const struct gr_activations *a = &r->wish.run->layers[l];
@@ -76,7 +76,7 @@ static const char *code_name(int32_t code, int32_t rounding)
     return rounding == GRAFT_ROUND_STOCHASTIC ? "stochastic" : "nearest";
 }
 
-/* The encoding of rows, unless they are raw. */
+/* Describe the encoding of rows, unless they are raw. */
 static void explain_bits(const struct gr_ranks *r, struct gr_text *text)
 {
     static const char *const    names[] = { "forward", "backward" };
@@ -99,7 +99,7 @@ static void explain_bits(const struct gr_ranks *r, struct gr_text *text)
     gr_text_add(text, " the error of %s is measured\n", measured[f->measuring]);
 }
 
-/* The item of a layer and direction: for all ranks, with the quantization error of this rank. */
+/* Return the counts of a layer and direction for all ranks, with the quantization error of this rank. */
 static graft_traffic_item item_of(const struct gr_ranks *r, int32_t index)
 {
     graft_traffic_item all = { .size = sizeof all }, own = { .size = sizeof own };
@@ -112,7 +112,7 @@ static graft_traffic_item item_of(const struct gr_ranks *r, int32_t index)
     return all;
 }
 
-/* The rank with the largest error for each measured row. */
+/* Return the counts of the rank whose rows have the largest mean error. */
 static graft_traffic_pair worst_of(const struct gr_ranks *r, int32_t index)
 {
     graft_traffic_pair worst = { .peer = -1 };
@@ -141,7 +141,8 @@ static void loss_columns(const struct gr_ranks *r, int32_t index, const graft_tr
                 worst.nmse / (double)worst.sampled_rows, worst.peer);
 }
 
-/* Columns of the table: numbers of bits of any row; whether rows were rounded or stale, and bits adapted. */
+/* Which columns the table has: for each width of rows; for errors of rounded rows; for stale rows; for adaptive
+ * widths. */
 struct columns {
     int bits[GR_BITS], lost, late, shares;
 };
@@ -162,7 +163,7 @@ static struct columns columns_of(const struct gr_ranks *r)
     return columns;
 }
 
-/* Report rows of this rank that no code could encode. */
+/* Report rows of this rank that were sent again because the codec could not represent a row of their message. */
 static void explain_raw(const struct gr_ranks *r, struct gr_text *text)
 {
     const int64_t        n_pairs = (int64_t)GR_DIRECTIONS * r->n_layers * r->comm->n_ranks;
@@ -216,7 +217,7 @@ static void explain_sent(const struct gr_ranks *r, struct gr_text *text)
                     "stochastically; (pi / 2 - 1) |x|^2 rotated\n");
 }
 
-/* Bytes of edges that all ranks send in a sum of all rows, and of the loops that the model adds to them. */
+/* Predict the bytes of edges that all ranks send in a sum of all rows, with the self-loops that the model adds. */
 static double predicted_stream(const struct gr_ranks *r, const struct gr_grid_choice *choice)
 {
     const double of_loops = (r->wish.over->value_type != 0 ? 8 : 4) * (double)r->wish.over->division.n_linked;
@@ -225,13 +226,15 @@ static double predicted_stream(const struct gr_ranks *r, const struct gr_grid_ch
     return (double)choice->streamed + (gr_parallel_config(r)->data.self_loops ? (choice->columns - 1) * of_loops : 0);
 }
 
-/* The share of all rows that a step computes in layer l: the geometric mean of the shares of its inputs and outputs. */
+/* Return the share of all rows that a step uses in layer l: the geometric mean of the shares of its inputs and
+ * outputs. */
 static double step_share(const struct gr_ranks *r, int32_t l)
 {
     return sqrt((double)r->graph.reach_of_all[l] * (double)r->graph.reach_of_all[l + 1]) / (double)r->graph.n_vertices;
 }
 
-/* The share of boundary rows that a layer exchanges in a step. It is counted if ranks have boundary rows. */
+/* Return the share of boundary rows that a layer exchanges in a step: counted, or estimated if there are no boundary
+ * rows. */
 static double halo_share(const struct gr_ranks *r, int32_t l)
 {
     const int64_t whole = gr_parallel_traffic_flow(r, gr_parallel_traffic_whole(r), -1).in;
@@ -239,8 +242,9 @@ static double halo_share(const struct gr_ranks *r, int32_t l)
     return whole > 0 ? (double)gr_parallel_traffic_step(r, l, -1).in / (double)whole : step_share(r, l);
 }
 
-/* Bytes of boundary rows in one exchange, and of all rows in the transposes around it: each row is sent to the other
- * ranks of its group, without its own columns, as an input of the sum and as a result. */
+/* Predict the bytes of boundary rows in one exchange, and of the two transposes around it: each row is sent to the
+ * other ranks of its group, except for the columns of its own rank, once as an input of the sum and once as a
+ * result. */
 static double predicted_exchange(const struct gr_ranks *r, const struct gr_grid_choice *choice, int32_t l, int32_t pass,
                                  int64_t width)
 {
@@ -255,7 +259,7 @@ static double predicted_exchange(const struct gr_ranks *r, const struct gr_grid_
            predicted_stream(r, choice) * step_share(r, l);
 }
 
-/* Bytes of a step. */
+/* Predict the bytes of a step. */
 static double predicted_bytes(const struct gr_ranks *r, const struct gr_grid_choice *choice)
 {
     double bytes = 0;
@@ -274,7 +278,7 @@ static double predicted_bytes(const struct gr_ranks *r, const struct gr_grid_cho
     return bytes;
 }
 
-/* Seconds of a step: the seconds for all rows times the mean share of the layers. */
+/* Predict the seconds of a step: the seconds for all rows, times the mean share of rows of the layers. */
 static double predicted_seconds(const struct gr_ranks *r, const struct gr_grid_choice *choice)
 {
     const int32_t from = r->gathers_from, layers = r->n_layers - from;
@@ -284,7 +288,7 @@ static double predicted_seconds(const struct gr_ranks *r, const struct gr_grid_c
     return choice->seconds * share;
 }
 
-/* The prediction of parallel=auto, and the last step. */
+/* Describe the prediction of parallel=auto, and compare it with the last step. */
 static void explain_prediction(const struct gr_ranks *r, double seconds, int64_t sent, struct gr_text *text)
 {
     const graft_graph *over = r->wish.over;
@@ -303,7 +307,7 @@ static void explain_prediction(const struct gr_ranks *r, double seconds, int64_t
     gr_text_add(text, "\n");
 }
 
-/* Ranks without columns of a layer that is narrower than its group. */
+/* List the ranks that have no columns of a layer, because the layer is narrower than the group. */
 static void explain_idle(const struct gr_ranks *r, struct gr_text *text)
 {
     const struct gr_grid *grid = &r->columns->grid;
@@ -319,7 +323,7 @@ static void explain_idle(const struct gr_ranks *r, struct gr_text *text)
     }
 }
 
-/* Memory of a rank that shares columns. */
+/* Describe the memory of a rank that shares columns. */
 static void explain_columns(const struct gr_ranks *r, struct gr_text *text)
 {
     const struct gr_transpose *t = &r->columns->transpose;
@@ -360,7 +364,7 @@ void gr_parallel_explain(const struct gr_strategy *strategy, double seconds, str
     if (r->plans.whole != NULL) gr_plan_explain(r->plans.whole, text);
     if (!gr_parallel_config(r)->kind->gathers) return;
     explain_bits(r, text);
-    if (r->wish.has_batches) return; /* their steps send other rows */
+    if (r->wish.has_batches) return; /* steps of batches send other rows */
     explain_step(r, text);
     explain_traffic(r, seconds, text);
 }

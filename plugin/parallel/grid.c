@@ -1,4 +1,4 @@
-/* The vertices of a group.
+/* Arranges the vertices of a group.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/grid.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Find where the levels of all ranks of a group begin. \return The rows of the group. */
+/* Find the row at which each level of each rank of a group begins. \return The number of rows of the group. */
 static int64_t place_group(struct gr_grid *grid, int32_t group)
 {
     int64_t at = 0;

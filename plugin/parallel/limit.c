@@ -1,4 +1,4 @@
-/* The refusal of a limit of memory over ranks, with advice on what would fit.
+/* Reports that memory.limit is too small over ranks, with advice on what would fit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 #include "parallel/strategies.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Add other options with which a rank needs less than with those that are set, in the digits that are shown. */
+/* Add other options with which a rank needs less memory, if the printed numbers differ. */
 static void advise_options(const struct gr_strategy_ops *ops, const struct gr_rank_bytes *bytes, int variant,
                            struct gr_text *text)
 {
@@ -30,9 +30,9 @@ static void advise_options(const struct gr_strategy_ops *ops, const struct gr_ra
 
 enum { FEATURE, PARTITION_LEAST, PARTITION_MOST, ESTIMATES };
 
-/* Estimate the bytes in other modes from their largest messages and copies of the graph: with columns that all ranks
- * share and received edges; and for a partition without a halo, and with the halo that the present owners would have,
- * which other modes do not keep small. Negative, for a minimum over ranks. */
+/* Estimate the bytes that other modes would need, from their largest messages and copies of the graph: parallel=feature
+ * with feature.graph=stream; and parallel=partition, at least (no halo) and at most (the halo of the current owners,
+ * who were not chosen for a small halo). Values are negative, so that a minimum over ranks gives the largest. */
 static void estimate_modes(const struct gr_ranks *r, int64_t *bytes)
 {
     const struct gr_part     *part = r->graph.part;
@@ -45,7 +45,7 @@ static void estimate_modes(const struct gr_ranks *r, int64_t *bytes)
     const double own_messages = (double)gr_halo_messages_need(messages, own, widest, GRAFT_F32);
     const double halo_messages = (double)gr_halo_messages_need(messages, halo, widest, GRAFT_F32);
     const double rest = gr_budget_planned(r->wish.budget) - (double)(r->charged_messages + r->charged_graph);
-    double       steps = 0; /* rows of layers that have a plan of their own, as shares of all rows */
+    double       steps = 0; /* sum of rows of layers with own plans, as shares of all rows */
 
     for (int32_t l = 0; l < r->n_layers; l++)
         if (r->plans.masked[l].plan != NULL && n > 0) steps += (double)r->graph.reach[l] / (double)n;
@@ -56,7 +56,7 @@ static void estimate_modes(const struct gr_ranks *r, int64_t *bytes)
         -(int64_t)(rest + (1 + steps) * (edges + 2 * row * (double)part->halo.count + halo_messages));
 }
 
-/* Add other modes that may need less, unless only a partition is possible. Collective. */
+/* Add other modes that may need less memory, unless only parallel=partition is possible. Collective. */
 static int32_t advise_modes(const struct gr_ranks *r, double least, struct gr_text *text, graft_error *error)
 {
     const double limit = ceil(least * 1e-6);
@@ -86,7 +86,8 @@ int32_t gr_parallel_refuse_limit(const struct gr_strategy *strategy, const struc
     char                   mode[64] = "", words[320] = "";
     struct gr_text         advice = { words, sizeof words };
 
-    /* With more memory auto may choose another mode, which needs more. */
+    /* The advice names the chosen mode, because with more memory auto might choose another one, which needs even
+     * more. */
     if (is_auto && strategy->ops == &gr_grid_ops)
         snprintf(mode, sizeof mode, "parallel=grid:%d and ", r->wish.over->columns);
     else if (is_auto) snprintf(mode, sizeof mode, "parallel=%s and ", name);

@@ -47,8 +47,8 @@ int32_t gr_parallel_plans_init(struct gr_ranks *r, const struct gr_part *part, g
     return rc;
 }
 
-/* Whether layer l computes the same rows as the layer before it, from the same input. All ranks agree, because no
- * number of rows grows from layer to layer. */
+/* Whether layer l computes the same rows as the layer before it, and reads the same rows. Equal totals over ranks
+ * suffice, because on no rank the number of rows grows from layer to layer. */
 static int repeats_rows(const struct gr_ranks *r, int32_t l)
 {
     const int64_t *reach = r->graph.reach_of_all;
@@ -69,7 +69,7 @@ static int32_t mask_rows(struct gr_ranks *r, int32_t l, const int64_t *rows, gra
     return GRAFT_OK;
 }
 
-/* The plan of each layer in a step determines its messages. */
+/* Add each layer to its plan in a step, which exchanges its messages. */
 static int32_t add_step_plans(struct gr_ranks *r, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -130,7 +130,8 @@ void gr_parallel_plans_find_widths(struct gr_ranks *r, int64_t (*slice)(const st
     }
 }
 
-/* The columns of the widest message of a plan. Passes outside of training steps use the plan of all rows. */
+/* Return the number of columns of the widest message of a plan. Passes outside of training steps use the plan of all
+ * rows. */
 static int64_t widest_of_plan(const struct gr_ranks *r, const graft_plan *plan)
 {
     int64_t widest = 0;
@@ -141,8 +142,8 @@ static int64_t widest_of_plan(const struct gr_ranks *r, const graft_plan *plan)
     return widest;
 }
 
-/* Bytes of the message buffers of one plan, `width` columns wide, and with a layer of its buffers, that are not
- * allocated yet. */
+/* Return the bytes of the message buffers of a plan for `width` columns that are not allocated yet, and of the stored
+ * data of a layer (-1: none). */
 static double plan_need(const graft_plan *plan, int32_t layer, int64_t width)
 {
     const struct gr_plan_rows *side = plan->rows;
@@ -202,7 +203,7 @@ int32_t gr_parallel_plans_cut(struct gr_ranks *r, graft_error *error)
 int32_t gr_parallel_plans_reserve(struct gr_ranks *r, graft_error *error)
 {
     if (r->plans.whole == NULL) return GRAFT_OK;
-    /* The widest rows first, so that no buffer is replaced by a larger one. */
+    /* The widest rows come first, so that no buffer is replaced by a larger one. */
     GR_TRY(reserve_plan(r, r->plans.whole, -1, widest_of_plan(r, r->plans.whole), error));
     for (int32_t l = r->gathers_from; l < r->n_layers && r->wish.trains; l++) {
         GR_TRY(reserve_plan(r, r->plans.step[l], -1, widest_of_plan(r, r->plans.step[l]), error));
@@ -222,7 +223,8 @@ struct gr_halo_layer *gr_parallel_plans_layer(const struct gr_ranks *r, int32_t 
     return layer < r->gathers_from ? NULL : gr_halo_layers_find(gr_parallel_plans_layers(r, layer), layer, direction);
 }
 
-/* The exchanges of a step: of boundary rows, layer by layer in each direction, then the transposes likewise. */
+/* Exchanges of boundary rows come first, layer by layer in each direction; then transposes of inputs, and of
+ * results. */
 int32_t gr_parallel_plans_count_exchanges(const struct gr_ranks *r)
 {
     return GR_DIRECTIONS * r->n_layers * (r->columns != NULL ? 3 : 1);

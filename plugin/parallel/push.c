@@ -1,4 +1,4 @@
-/* Rows that batches send to the caches of other ranks.
+/* Sends rows of batches to the caches of other ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/cached.h"
 
@@ -12,13 +12,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The rows that the present batch sends. */
+/* Return the rows of a layer that the current batch sends. */
 static struct gr_push *push_of(const struct gr_cached *c, int32_t l)
 {
     return &c->layer[l].push[c->batch % c->push.delay];
 }
 
-/* Their places in the halos of the receivers. */
+/* Return the indices of these rows in the halos of the receivers (gr_candidate.place). */
 static int32_t *places_of(const struct gr_cached *c, int32_t l)
 {
     return c->items.place + (l - c->first) * c->push.most[GR_SEND];
@@ -32,7 +32,7 @@ static int32_t receive_push(struct gr_cached *c, struct gr_cached_layer *layer, 
     push->in_flight = 0;
     GR_TRY(gr_comm_framed_wait(&push->messages.framed, team, error));
     GR_TRY(gr_halo_messages_decode(&push->messages, c->buffer, team, error));
-    if (push->batch != c->batch) /* else the batch is repeated, and sends them again */
+    if (push->batch != c->batch) /* a repeated batch sends its rows again */
         (void)gr_sample_cache_store(&layer->cache, push->vertex, push->start[GR_RECEIVE][c->comm->n_ranks], c->buffer,
                                     push->batch, team.threads);
     return GRAFT_OK;
@@ -83,15 +83,16 @@ int32_t gr_parallel_cached_settle(struct gr_batch_strategy *strategy, graft_erro
 
 /* -- sent rows ---------------------------------------------------------------------------------------------------- */
 
-/* Whether a row is worth sending along a link. */
+/* Whether a row should be sent along a link (to a rank): it was not sent yet, or not recently. */
 static int is_due(const struct gr_cached *c, const struct gr_cached_layer *layer, int64_t link)
 {
     const int64_t last = layer->last_sent[link];
 
-    return last < 0 || c->batch <= last || c->batch - last >= c->push.renewed_after; /* <=: the batch is repeated */
+    return last < 0 || c->batch <= last || c->batch - last >= c->push.renewed_after; /* <=: a repeated batch */
 }
 
-/* The sources that rank q has in its halo are candidate[at[q] .. at[q + 1]-1]. */
+/* List the sources that should be sent to rank q, which has them in its halo, in candidate[at[q]] to candidate[at[q +
+ * 1] - 1]. */
 static void find_candidates(struct gr_cached *c, const struct gr_cached_layer *layer, const int64_t *vertex,
                             int64_t n_src)
 {
@@ -114,7 +115,7 @@ static void find_candidates(struct gr_cached *c, const struct gr_cached_layer *l
     }
 }
 
-/* Hoare's selection: the `wanted` smallest keys of n candidates become the first ones. */
+/* Move the `wanted` smallest keys of n candidates to the front (Hoare's selection). */
 static void select_smallest(struct gr_candidate *list, int64_t n, int64_t wanted)
 {
     int64_t begin = 0, end = n;
@@ -183,7 +184,7 @@ static void choose_rows(struct gr_cached *c, struct gr_cached_layer *layer, cons
     layer->sent.rows += to;
 }
 
-/* For each layer, the number of rows for each rank and their places. */
+/* Pack the announcement of sent rows: for each rank and layer, the number of rows and their places. */
 static void pack_items(struct gr_cached *c)
 {
     const int64_t *out = c->items.route.out;
@@ -213,8 +214,8 @@ static void count_items(struct gr_cached *c)
     }
 }
 
-/* Find the halo vertices of the rows that rank q sends in layer l, and step over their items. The halo of this rank has
- * the vertices of rank q from halo->start[q] on. */
+/* Read the announcement of the rows that rank q sends in layer l, find their vertices in the halo, and advance *item.
+ * The vertices of rank q begin at halo->start[q]. */
 static int32_t take_rows(struct gr_cached *c, int32_t q, int32_t l, const int32_t **item, const int32_t *end,
                          graft_error *error)
 {
@@ -250,7 +251,7 @@ static int32_t take_items(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Whether there is space for the items of each rank. */
+/* Check that no rank announces more rows than it may send. */
 static int32_t check_items(struct gr_cached *c, graft_error *error)
 {
     const int64_t *in = c->items.route.in;
@@ -265,7 +266,7 @@ static int32_t check_items(struct gr_cached *c, graft_error *error)
     return GRAFT_OK;
 }
 
-/* A wrong number is an error of another rank that only this rank has seen. */
+/* Announce sent rows to their receivers. After a wrong number, which only this rank has seen, the comm fails. */
 static int32_t tell_receivers(struct gr_cached *c, graft_error *error)
 {
     count_items(c);
@@ -319,7 +320,7 @@ void gr_parallel_cached_copy_row(const graft_dense *x, int64_t row, float *to)
 struct copying {
     const graft_dense  *x;
     const int32_t      *row;
-    struct gr_messages *messages; /* that encode copied rows; NULL: none */
+    struct gr_messages *messages; /* messages that encode the rows, or NULL */
     float              *to;
 };
 

@@ -1,4 +1,4 @@
-/* What a step over ranks begins and ends with. The ranks agree on local failures before the next collective operation.
+/* Begins and ends steps over ranks. The ranks agree on local failures before the next collective operation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/ranks.h"
 
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Options that need no other messages. */
+/* Read the options that can change without new messages. */
 static void read_halo_options(struct gr_ranks *r)
 {
     const struct gr_halo_options *halo = gr_halo_options(r->context);
@@ -30,7 +30,7 @@ int32_t gr_parallel_init(struct gr_ranks *r, const struct gr_strategy_ops *ops, 
                             .n_layers = config->n_layers,
                             .gathers_from = config->gathers_from };
     r->options = *gr_halo_options(r->context);
-    r->stale.is_on = wish->trains && r->options.staleness.word == GR_HALO_STALE; /* else no rows could be in flight */
+    r->stale.is_on = wish->trains && r->options.staleness.word == GR_HALO_STALE; /* otherwise no rows are in flight */
     read_halo_options(r);
     GR_TRY(GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.sent, slots + 1, error));
     return GR_BUDGET_NEW(wish->budget, GR_USE_MESSAGES, r->traffic.pairs, slots * r->comm->n_ranks, error);
@@ -62,8 +62,8 @@ int32_t gr_parallel_reserve_sums(struct gr_ranks *r, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Adaptive widths are assigned from the last step, if they are due. The limit of bytes includes the rows of labels,
- * which have other widths. */
+/* Adopt changed options, and assign adaptive widths from the traced steps, if it is time. The limit of bytes includes
+ * the rows of labels, which have no adaptive widths. */
 int32_t gr_parallel_prepare_step(struct gr_strategy *strategy, struct gr_run *run, graft_error *error)
 {
     struct gr_ranks *const       r = gr_parallel_of(strategy);
@@ -109,8 +109,8 @@ static int used_fresh_rows(const struct gr_ranks *r, int64_t epoch)
     return fresh;
 }
 
-/* The exchanges of the last step will be repeated, so the first exchanges do not count for adaptive widths. Exchanges
- * of stale rows are not repeated: a repeated step uses the rows, and the drift, of the last step. */
+/* Remove the exchanges of the last step from the sums for adaptive widths, because the step will be repeated. Exchanges
+ * of stale rows are not repeated: a repeated step uses the stored rows and drift of the last step. */
 static void undo_exchanges(struct gr_ranks *r)
 {
     for (int32_t i = 0; i < gr_parallel_plans_count_exchanges(r); i++) {
@@ -193,7 +193,8 @@ int32_t gr_parallel_agree(struct gr_strategy *strategy, int32_t rc, graft_error 
     return gr_comm_agree(gr_parallel_of(strategy)->comm, rc, error);
 }
 
-/* Stale rows travel between steps, and some transports need calls to make progress: 1000 calls a second are enough. */
+/* Let stale rows progress, which are in flight between steps: some transports need calls for that. 1000 calls per
+ * second are enough. */
 static void poll_layers(struct gr_ranks *r)
 {
     const double now = r->stale.is_on ? gr_seconds() : 0;

@@ -39,11 +39,10 @@ struct gr_transpose_flow {
     int64_t edges; /* received bytes of edges (feature.graph); also included in `bytes` */
 };
 
-/** Counters of rows and bytes. */
+/** Counts of rows and bytes in the last step. Quantization errors are summed since the trainer was created. */
 struct gr_traffic {
-    struct gr_sent *sent; /* [n_layers x GR_DIRECTIONS + 1] the last: features that are aggregated once */
-    struct gr_send_stats *
-        pairs; /* [n_layers x GR_DIRECTIONS x n_ranks] rows from this rank to each other in the last step; quantization errors since the trainer was created */
+    struct gr_sent           *sent;   /* [n_layers x GR_DIRECTIONS + 1] last: features aggregated once */
+    struct gr_send_stats     *pairs;  /* [n_layers x GR_DIRECTIONS x n_ranks] rows sent to each rank */
     struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks]; NULL: ranks share no columns */
     int64_t                   oldest[GR_DIRECTIONS * GR_LAYERS_MAX]; /* gr_history.oldest of replaced messages */
 };

@@ -1,5 +1,5 @@
-/* Options of messages that change between two steps. New messages are made beside the messages in use, and replace them
- * when all ranks have memory for them.
+/* Adopts options of messages that have changed between two steps. New messages are created besides those in use, and
+ * replace them when all ranks have memory for them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/columns.h"
 #include "parallel/traffic.h"
@@ -8,16 +8,16 @@
 
 /* The message buffers of a plan, of the halo rows or of transposes, and the new ones that will replace them. */
 struct renewal {
-    const graft_plan      *plan;      /* NULL: of the halo, or of transposes */
-    struct gr_transpose   *transpose; /* NULL: of a plan, or the halo */
+    const graft_plan      *plan;      /* plan of the messages; NULL: messages of the halo, or of transposes */
+    struct gr_transpose   *transpose; /* transpose of the messages; NULL: messages of a plan, or of the halo */
     struct gr_messages    *messages, next_messages;
     struct gr_halo_layers *layers, next_layers;
-    const int64_t         *start[GR_SIDES]; /* of the rows of each rank; NULL: of transposes */
-    int64_t                rows[GR_SIDES];  /* of all ranks */
-    int64_t                borrowed;        /* from the budget, while both exist */
+    const int64_t         *start[GR_SIDES]; /* [n_ranks + 1] first row of each rank; NULL: transposes */
+    int64_t                rows[GR_SIDES];  /* rows of all ranks */
+    int64_t                borrowed;        /* bytes borrowed from the budget, while both exist */
 };
 
-/* Whether options that differ from r->options need other messages. */
+/* Whether new options need other messages than the options before. */
 static int needs_messages(const struct gr_halo_options *now, const struct gr_halo_options *then)
 {
     return memcmp(&now->codec, &then->codec, sizeof now->codec) != 0 || now->staleness.word != then->staleness.word ||
@@ -42,7 +42,7 @@ static struct renewal renewal_of(graft_plan *plan, int32_t n_ranks)
     return r;
 }
 
-/* List all message buffers of the partition; there are equally many on all ranks. */
+/* List all message buffers; their number is the same on all ranks. */
 static int32_t list_renewals(struct gr_ranks *r, struct renewal *list)
 {
     struct gr_halo_rows *rows = &r->halo_rows;
@@ -64,13 +64,13 @@ static int32_t list_renewals(struct gr_ranks *r, struct renewal *list)
     return n;
 }
 
-/* Whether these are the messages of layer l in a step. */
+/* Whether `next` replaces the messages of layer l in a step. */
 static int is_of_layer(const struct gr_ranks *r, const struct renewal *next, int32_t l)
 {
     return next->transpose == NULL && l >= r->gathers_from && (next->plan == NULL || next->plan == r->plans.step[l]);
 }
 
-/* Number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
+/* Return the number of columns of the widest pass. Passes outside of training steps use the plan of all rows. */
 static int64_t widest_of(const struct gr_ranks *r, const struct renewal *next)
 {
     int64_t widest = next->transpose != NULL ? GR_RECORD : 0;
@@ -100,7 +100,7 @@ static int32_t init_renewal(const struct gr_ranks *r, struct renewal *next, graf
     return rc;
 }
 
-/* Allocate memory for their rows. */
+/* Allocate memory for the rows of the new messages. */
 static int32_t reserve_renewal(const struct gr_ranks *r, struct renewal *next, graft_error *error)
 {
     const int64_t widest = widest_of(r, next);
@@ -182,7 +182,7 @@ done:
     gr_parallel_charge(r);
     if (rc < 0) return rc;
     if (r->exchanges_rows) gr_halo_rows_weigh(&r->halo_rows, r->graph.part);
-    gr_parallel_traffic_begin(r); /* its counts depend on the replaced messages */
+    gr_parallel_traffic_begin(r); /* counts depend on the replaced messages */
     r->stale.is_on = gr_halo_options(r->context)->staleness.word == GR_HALO_STALE;
     r->adapt.is_adapted = 0;
     r->adapt.traced = 0;
@@ -201,7 +201,7 @@ int32_t gr_parallel_renew(struct gr_ranks *r, graft_error *error)
         r->adapt.is_adapted = 0;
     r->options = *now;
     n = gr_parallel_plans_list_layers(r, list);
-    for (int32_t i = 0; i < n; i++) { /* options that need no other messages */
+    for (int32_t i = 0; i < n; i++) { /* options that can change without new messages */
         list[i]->smoothing = r->options.staleness.number[1];
         list[i]->budget = r->options.budget;
     }

@@ -26,7 +26,7 @@ static void serial_destroy(struct gr_strategy *strategy)
     gr_free(((struct serial *)strategy)->context, strategy);
 }
 
-/* One product computes the sum, so the end has nothing to do. */
+/* Compute a sum, which is one product. There is no function to end it. */
 static int32_t serial_aggregate(struct gr_strategy *strategy, struct gr_run *run, const struct gr_sum *sum,
                                 graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Blocks of edges that travel during products of other blocks.
+/* Multiplies block by block, while the next blocks are exchanged.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/stream.h"
 
@@ -35,7 +35,7 @@ static int has_values(const struct gr_blocks *b)
     return b->sets.whole[GR_FORWARD].values != NULL;
 }
 
-/* The most rows and entries of a block of the group. */
+/* Find the largest numbers of rows and of entries of a block of the group. */
 static void find_largest_block(const struct gr_blocks *b, int64_t *rows, int64_t *entries)
 {
     const struct gr_grid *grid = b->grid;
@@ -54,7 +54,7 @@ static void find_largest_block(const struct gr_blocks *b, int64_t *rows, int64_t
     }
 }
 
-/* Two received blocks. */
+/* Return the bytes of memory for two received blocks. */
 static int64_t buffer_bytes(const struct gr_blocks *b, int64_t rows, int64_t entries)
 {
     return 2 * (int64_t)sizeof(int32_t) * (rows + entries * (has_values(b) ? 2 : 1));
@@ -65,7 +65,7 @@ int64_t gr_parallel_blocks_bytes(const struct gr_blocks *b)
     return b->context != NULL ? b->pool.bytes + gr_parallel_edge_sets_bytes(&b->sets, b->grid) : 0;
 }
 
-/* Bytes for the blocks of one matrix. */
+/* Return the bytes of the blocks of one matrix that a rank stores. */
 static int64_t need_of_set(const struct gr_blocks *b, const struct gr_edge_set *set, int streams)
 {
     const int32_t first = streams ? b->comm->rank : b->grid->first, end = first + (streams ? 1 : b->grid->columns);
@@ -103,7 +103,7 @@ static int32_t make_buffers(const struct gr_budget *budget, struct gr_blocks *b,
     return GRAFT_OK;
 }
 
-/* The matrix of a block. */
+/* Set `a` to the matrix of a block. */
 static void set_block(const struct gr_edge_block *block, int64_t n_cols, const int64_t *row_ptr, graft_matrix *a)
 {
     gr_matrix_unprepare(a);
@@ -124,7 +124,8 @@ static void fill_row_ptr(const struct gr_edge_block *block, int64_t *row_ptr)
     GR_ASSERT(row_ptr[block->rows] == block->entries);
 }
 
-/* Matrices of the blocks of a set. With `all`, the set with all rows, they share its row pointers. */
+/* Create the matrices of the stored blocks of a set, with the first `rows` and `columns` levels. They use the row
+ * pointers of `all`, the matrices of all rows, unless it is NULL. */
 static int32_t hold_blocks(struct gr_blocks *b, const struct gr_edge_set *set, int32_t rows, int32_t columns,
                            const struct gr_held_blocks *all, struct gr_held_blocks *held, graft_error *error)
 {
@@ -201,19 +202,19 @@ int32_t gr_parallel_blocks_choose(const struct gr_budget *budget, struct gr_bloc
 
 /* -- messages ----------------------------------------------------------------------------------------------------- */
 
-/* The rank of the group `places` places after this rank. */
+/* Return the rank of the group that is at distance `places` after this rank, in cyclic order. */
 static int32_t rank_behind(const struct gr_blocks *b, int32_t places)
 {
     return b->grid->first + (b->grid->column + places) % b->grid->columns;
 }
 
-/* Columns of a sum that a rank computes. */
+/* Return the number of columns of a sum that a rank computes. */
 static int64_t slice_columns(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank)
 {
     return gr_parallel_grid_slice_width(b->grid, sum->width, rank % b->grid->columns);
 }
 
-/* Whether a rank receives the block of another rank of its group. A rank without columns needs none. */
+/* Whether a rank receives the block of `owner`, another rank of its group. A rank without columns needs none. */
 static int needs_block(const struct gr_blocks *b, const struct gr_block_sum *sum, int32_t rank, int32_t owner)
 {
     return b->streams && !sum->alone && rank != owner && rank / b->grid->columns == owner / b->grid->columns &&
@@ -235,7 +236,7 @@ static struct gr_frame block_frame(const struct gr_blocks *b, int32_t owner)
                               .bytes = (uint64_t)gr_parallel_edge_block_bytes(sum->set, b->grid, owner, sum->rows) };
 }
 
-/* Bytes of the parts of a message. */
+/* Return the bytes of a part of a message. */
 static uint64_t part_bytes(const struct gr_edge_block *block, int part)
 {
     switch (part) {
@@ -254,7 +255,7 @@ static uint32_t block_crc(const struct gr_edge_block *block)
     return block->values != NULL ? gr_crc(crc, block->values, part_bytes(block, GR_BLOCK_VALUES)) : crc;
 }
 
-/* The place where the block of a rank is received, one of two places. */
+/* Return the buffer, one of two, in which the block of the rank at distance `places` is received. */
 static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t places, int place)
 {
     const struct gr_frame        frame = block_frame(b, rank_behind(b, places));
@@ -263,7 +264,7 @@ static struct gr_edge_block received_block(const struct gr_blocks *b, int32_t pl
     return (struct gr_edge_block){ to->count, to->column, to->values, frame.rows, frame.width };
 }
 
-/* Receive the next block that this rank needs. */
+/* Post the receive of the next block that this rank needs. */
 static int32_t receive_next(struct gr_blocks *b, graft_error *error)
 {
     const int32_t n = b->grid->columns;
@@ -286,7 +287,7 @@ static int32_t receive_next(struct gr_blocks *b, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Send the block of this rank to the ranks that multiply it as one of their first `places` blocks. */
+/* Send the block of this rank to the `places` ranks before it in cyclic order, which multiply it first. */
 static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *error)
 {
     const int32_t n = b->grid->columns;
@@ -311,7 +312,7 @@ static int32_t send_until(struct gr_blocks *b, int32_t places, graft_error *erro
     return GRAFT_OK;
 }
 
-/* Wait for the block of a rank, and check it. */
+/* Wait for the block of the rank at distance `places`, and check it. */
 static int32_t await_block(struct gr_blocks *b, int32_t places, struct gr_edge_block *block, graft_error *error)
 {
     const int                place = b->transit.n_received++ % 2;
@@ -342,7 +343,7 @@ int32_t gr_parallel_blocks_begin(struct gr_blocks *b, const struct gr_block_sum 
     return send_until(b, 1, error);
 }
 
-/* During products all messages move. */
+/* Let all messages progress during products. */
 static void poll_blocks(void *arg)
 {
     struct gr_blocks *b = arg;
@@ -351,13 +352,13 @@ static void poll_blocks(void *arg)
 
     if (b->poll != NULL) b->poll(b->poll_arg);
     if (!b->streams) return;
-    for (int i = 0; i < 2; i++) { /* A failure is returned by the wait for them. */
+    for (int i = 0; i < 2; i++) { /* Failures are returned when these requests are waited for. */
         (void)gr_comm_poll(b->comm, b->transit.in[i].requests, GR_BLOCK_PARTS, &left, &error);
         (void)gr_comm_poll(b->comm, b->transit.out[i].requests, GR_BLOCK_PARTS, &left, &error);
     }
 }
 
-/* The winners of the rows of a rank. */
+/* Return the winners of the rows of a rank, or NULL. */
 static int32_t *winners_of(const struct gr_blocks *b, int32_t rank)
 {
     int64_t rows = 0;
@@ -367,7 +368,7 @@ static int32_t *winners_of(const struct gr_blocks *b, int32_t rank)
     return b->sum.winner + rows * slice_columns(b, &b->sum, b->comm->rank);
 }
 
-/* out = a times the slice of the input, where `a` has the rows of a rank. */
+/* Compute out = a times the slice of the input, where `a` has the rows of a rank. */
 static int32_t multiply_block(struct gr_blocks *b, int32_t rank, graft_matrix *a, float *out, graft_error *error)
 {
     const struct gr_block_sum *sum = &b->sum;
@@ -406,15 +407,15 @@ int32_t gr_parallel_blocks_multiply(void *arg, int32_t rank, float *out, graft_e
     if (rank == b->comm->rank) {
         block = gr_parallel_edge_block_of(sum->set, b->grid, rank, sum->rows);
     } else {
-        /* Before a rank waits for the block of the rank `places` places after it, it has sent its own block to as many
-         * ranks. So ranks never wait for each other. */
+        /* Before a rank waits for the block of the rank at distance `places`, it has sent its own block to as many
+         * ranks, so ranks never wait for each other in a circle. */
         GR_TRY(send_until(b, places, error));
         GR_TRY(await_block(b, places, &block, error));
         GR_TRY(receive_next(b, error));
         GR_TRY(send_until(b, places + 1, error));
     }
     fill_row_ptr(&block, b->row_ptr);
-    /* Kernel `simd` prepares it in two passes over its rows. */
+    /* Kernel `simd` prepares this matrix in two passes over its rows. */
     set_block(&block, gr_parallel_grid_rows(b->grid, sum->columns) + b->beyond, b->row_ptr, b->a);
     GR_TRY(multiply_block(b, rank, b->a, out, error));
     if (rank != b->comm->rank) return GRAFT_OK;

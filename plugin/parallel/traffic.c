@@ -1,13 +1,13 @@
-/* Counts of sent rows and bytes, layer by layer. Every rank knows the numbers of rows that each rank receives and sends
- * in an exchange. The bytes of a row are the same everywhere, or were shared when adaptive bits were assigned, so
- * counting needs no message. Only the sender knows the rows to each other rank, and their quantization error.
+/* Counts sent rows and bytes, layer by layer. Every rank knows how many rows each rank receives and sends in an
+ * exchange. The bytes of a row are the same everywhere, or were shared when adaptive bits were assigned, so counting
+ * needs no message. Only the sender knows how many rows it sent to each rank, and their quantization error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/traffic.h"
 #include "base/assert.h"
 #include "base/parallel.h"
 #include "parallel/columns.h"
 
-/* Layers in both directions. */
+/* Return the number of slots. Slot layer * GR_DIRECTIONS + direction counts a layer in one direction. */
 static int32_t slots_of(const struct gr_ranks *r)
 {
     return r->n_layers * GR_DIRECTIONS;
@@ -36,7 +36,7 @@ void gr_parallel_traffic_count(struct gr_ranks *r, const struct gr_run *run, con
     if (pass->is_repeat || run->pass == GRAFT_PASS_EVALUATION) return;
     for (int32_t q = 0; q < n_ranks; q++)
         gr_halo_send_stats_add(&r->traffic.pairs[(int64_t)at * n_ranks + q], &pass->messages->sent[q]);
-    /* Features that are gathered once are gathered for all rows, but labels beside them only for the rows of a step. */
+    /* Features that are gathered once are gathered for all rows, but labels only for the rows of a step. */
     if (sent->flow != NULL && sent->flow != flow) sent = &r->traffic.sent[slots_of(r)];
     sent->flow = flow;
     sent->exchanges++;
@@ -50,7 +50,7 @@ void gr_parallel_traffic_count(struct gr_ranks *r, const struct gr_run *run, con
     sent->row_bytes += gr_halo_messages_row_bytes(pass->messages, &pass->args);
 }
 
-/* Add the records of a rank, or with -1 of all ranks: [n_ranks] records of 64-bit integers. */
+/* Add the counts of a rank, or with -1 of all ranks, to *sum: [n_ranks] structs of 64-bit integers. */
 static void add_records(const struct gr_ranks *r, int32_t rank, const void *records, int64_t bytes, void *sum)
 {
     const int64_t *from = records, n = bytes / (int64_t)sizeof *from;
@@ -60,7 +60,7 @@ static void add_records(const struct gr_ranks *r, int32_t rank, const void *reco
         for (int64_t i = 0; i < n; i++) to[i] += from[q * n + i];
 }
 
-/* Rows that a rank, or with -1 all ranks, sent and received in the transposes of a slot. */
+/* Return the rows that a rank, or with -1 all ranks, sent and received in the transposes of a slot. */
 static struct gr_transpose_flow turned_of(const struct gr_ranks *r, int32_t slot, int32_t rank)
 {
     struct gr_transpose_flow        sum = { 0 };
@@ -96,7 +96,7 @@ struct gr_row_bits_flow gr_parallel_traffic_adapted(const struct gr_ranks *r, co
     return sum;
 }
 
-/* Rows received by a rank, or by all ranks, in one exchange of layer l in a step. */
+/* Return the rows of a rank, or with -1 of all ranks, in one exchange of layer l in a step. */
 struct gr_flow gr_parallel_traffic_step(const struct gr_ranks *r, int32_t l, int32_t rank)
 {
     const graft_plan *plan = r->plans.step[l];
@@ -125,7 +125,7 @@ int64_t gr_parallel_traffic_label_bytes(const struct gr_ranks *r, int32_t rank)
            gr_parallel_traffic_row_bytes(r, GR_FORWARD, run->targets.n_classes);
 }
 
-/* Exchanges whose rows had adaptive bits. */
+/* Return the number of exchanges whose rows had adaptive widths. */
 static int64_t adapted_in(const struct gr_sent *sent)
 {
     int64_t n = sent->exchanges;
@@ -134,7 +134,8 @@ static int64_t adapted_in(const struct gr_sent *sent)
     return n;
 }
 
-/* Rows that a rank receives and sends in one exchange of a slot; backward the other way round. */
+/* Return the rows that a rank receives and sends in one exchange of a slot; backward, rows sent forward are
+ * received. */
 static struct gr_flow flow_of(const struct gr_ranks *r, int32_t slot, int32_t rank)
 {
     const struct gr_flow flow = gr_parallel_traffic_flow(r, r->traffic.sent[slot].flow, rank);
@@ -148,8 +149,8 @@ static struct gr_flow flow_of(const struct gr_ranks *r, int32_t slot, int32_t ra
                              .messages_out = flow.messages_in };
 }
 
-/* Bytes received by a rank in all exchanges of a slot; and the bytes that it would receive if all rows were raw
- * rows. */
+/* Add the bytes that a rank received in all exchanges of a slot, and the bytes that it would have received if no rows
+ * were partial sums. */
 static void add_bytes(const struct gr_ranks *r, int32_t slot, int32_t rank, graft_traffic *traffic)
 {
     const struct gr_sent         *sent = &r->traffic.sent[slot];
@@ -165,7 +166,7 @@ static void add_bytes(const struct gr_ranks *r, int32_t slot, int32_t rank, graf
         flow.if_post * sent->row_bytes + adapted_in(sent) * (int64_t)(each * (double)flow.if_post + 0.5);
 }
 
-/* The stored rows of the layer of a slot, if any rank has rows for another. */
+/* Return the stored data of the layer and direction of a slot; NULL if no rows are exchanged. */
 static const struct gr_halo_layer *layer_of(const struct gr_ranks *r, int32_t slot)
 {
     const struct gr_flow all = gr_parallel_traffic_flow(r, gr_parallel_traffic_whole(r), -1);
@@ -174,7 +175,8 @@ static const struct gr_halo_layer *layer_of(const struct gr_ranks *r, int32_t sl
                       : NULL;
 }
 
-/* Epochs since the rows that a slot and its transposes used were sent: in their last exchanges, and the most in any. */
+/* The age in epochs of the rows that a slot and its transposes used: in their last exchanges, and the largest in
+ * any. */
 struct ages {
     int64_t last, most;
 };

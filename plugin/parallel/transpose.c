@@ -1,4 +1,4 @@
-/* Turns rows into slices of columns, and back.
+/* Transposes rows to slices of columns, and back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/transpose.h"
 
@@ -38,13 +38,14 @@ void gr_parallel_transpose_fini(struct gr_transpose *t)
     *t = (struct gr_transpose){ 0 };
 }
 
-/* Elements of the slice of a sum's input or result. */
+/* Return the number of elements of the slice of a sum's input or result. */
 static int64_t slice_elements(const struct gr_transpose *t, int64_t width, int of_result)
 {
     return t->rows[of_result] * gr_parallel_grid_own_width(t->grid, width);
 }
 
-/* Records of one side: the rows of other ranks in this slice, or the rows of this rank in other slices. */
+/* Return the largest number of records of one side: rows of other ranks in this slice, or rows of this rank in other
+ * slices. */
 static int64_t most_records(const struct gr_transpose *t, int64_t width)
 {
     const int64_t own = gr_parallel_grid_rows_of(t->grid, t->grid->first + t->grid->column, t->grid->n_levels) * width;
@@ -70,7 +71,7 @@ int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t)
            t->pool.bytes + gr_halo_messages_bytes(&t->messages) + gr_halo_layers_bytes(&t->layers);
 }
 
-/* A larger array, whose contents are not copied. */
+/* Replace an array by a larger one, without copying its contents. */
 static int32_t replace_floats(const struct gr_transpose *t, float **array, int64_t count, graft_error *error)
 {
     gr_free(t->context, *array);
@@ -98,7 +99,7 @@ int32_t gr_parallel_transpose_reserve(struct gr_transpose *t, int64_t width, gra
 
 /* -- records stored from step to step ----------------------------------------------------------------------------- */
 
-/* Elements that rank q of the group sends to a rank, or receives from it. */
+/* Return the number of elements in the message between `rank` and q: rows of q if other_rows, else rows of `rank`. */
 static int64_t elements_between(const struct gr_grid *grid, const struct gr_transposed *what, int32_t rank, int32_t q,
                                 int other_rows)
 {
@@ -106,8 +107,8 @@ static int64_t elements_between(const struct gr_grid *grid, const struct gr_tran
     return gr_parallel_transpose_elements(grid, what, other_rows ? q : rank, other_rows ? rank : q);
 }
 
-/* Where the records of each rank begin: of its rows, or of the rows of this rank; and their padding, unless `spare` is
- * NULL. */
+/* Compute the first record of each rank, where messages have rows of the other rank (other_rows) or of this one; and
+ * their padding in bytes, unless `spare` is NULL. */
 static void lay_out_records(const struct gr_transpose *t, const struct gr_transposed *what, int other_rows,
                             int64_t *start, int64_t *spare)
 {
@@ -168,7 +169,8 @@ struct stretch {
     int64_t begin, end, shift;
 };
 
-/* The part of rows begin to end - 1 of a rank in a level; if empty, begin is not below end. */
+/* Return the part of rows begin to end - 1 of a rank that is in a level. If it is empty, stretch.begin >=
+ * stretch.end. */
 static struct stretch stretch_of(const struct gr_grid *grid, int32_t rank, int32_t level, int64_t begin, int64_t end)
 {
     const int64_t first = gr_parallel_grid_rows_of(grid, rank, level),
@@ -201,9 +203,9 @@ struct job {
     const struct gr_sum        *sum;
     const struct gr_transposed *what;
     int32_t                     rank, peer;      /* this rank, and the receiver of the message */
-    int64_t                     columns;         /* of the slice of this rank */
-    const int64_t              *start[GR_SIDES]; /* [n_ranks + 1] the records of each rank */
-    float                      *received;        /* of all ranks: from this transpose, or stale */
+    int64_t                     columns;         /* columns of the slice of this rank */
+    const int64_t              *start[GR_SIDES]; /* [n_ranks + 1] first record of each rank */
+    float                      *received;        /* records from all ranks, of this transpose or stale */
 };
 
 static struct job transpose_job(struct gr_transpose *t, const struct gr_transposed *what, const struct gr_sum *sum)
@@ -232,7 +234,7 @@ static void copy_part(const struct gr_sum *sum, int64_t row, int64_t first, int6
     for (int64_t j = 0; j < n; j++) to[j] = gr_bfloat_widen(((const uint16_t *)sum->x)[row * sum->stride + first + j]);
 }
 
-/* The slice of rows of x for another rank. */
+/* Copy the slice of rows of x that another rank receives. */
 static void split_slice(void *arg, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
@@ -245,7 +247,7 @@ static void split_slice(void *arg, int64_t begin, int64_t end)
         copy_part(job->sum, gr_parallel_linked_row(&job->t->grid->linked, i), first, n, to + i * n);
 }
 
-/* The slice of rows of x that stays here. */
+/* Copy the slice of rows of x that stays on this rank. */
 static void keep_slice(void *arg, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
@@ -264,7 +266,7 @@ static void keep_slice(void *arg, int64_t begin, int64_t end)
 /* The number of pieces in which each rank's rows are copied. */
 enum { PIECES = 16 };
 
-/* Piece `piece` of the rows of another rank of the group, between its records and the slice. */
+/* Copy a piece of the rows of another rank of the group from its records to the slice, or back. */
 static void place_piece(const struct job *job, int32_t rank, int64_t piece, int to_group)
 {
     const int64_t rows = gr_parallel_grid_rows_of(job->t->grid, rank, job->what->prefix);
@@ -292,7 +294,7 @@ static void place_sent(void *arg, int64_t piece, int64_t end)
     for (; piece < end; piece++) place_piece(job, job->peer, piece, 0);
 }
 
-/* The terms added to the rows of a rank. */
+/* The arguments of add_stretches(), which adds rows of the slice to the rows of a rank. */
 struct added {
     const struct gr_transpose *t;
     int32_t                    rank;
@@ -333,7 +335,7 @@ static void put_part(const struct gr_sum *sum, int64_t row, int64_t first, int64
         for (int64_t j = 0; j < n; j++) out[j] = scale * from[j];
 }
 
-/* Rows of the result from their slices. */
+/* Assemble rows of the result from their slices. */
 static void join_columns(void *arg, int64_t begin, int64_t end)
 {
     const struct job     *job = arg;
@@ -359,7 +361,7 @@ static void join_columns(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Find the factor of a row of x by the loops of its vertex. \return Whether it has loops. */
+/* Find the factor by which the self-loops of a vertex multiply its row of x. \return Whether it has self-loops. */
 static int find_loops(const struct gr_transposed *what, int64_t row, float *factor)
 {
     const float  *values = what->of_extrema ? NULL : what->local->values;
@@ -370,7 +372,7 @@ static int find_loops(const struct gr_transposed *what, int64_t row, float *fact
     return begin < end;
 }
 
-/* Results of the lone rows begin to end - 1. */
+/* Compute the results of the lone rows begin to end - 1, from their self-loops. */
 static void join_lone(void *arg, int64_t begin, int64_t end)
 {
     enum { AT_ONCE = 64 };
@@ -403,7 +405,7 @@ static void join_lone_rows(struct job *job, struct gr_team team)
 
 /* -- exchange ----------------------------------------------------------------------------------------------------- */
 
-/* Repeat the last element to the end of the last record, which leaves the range of the record as it is. */
+/* Pad the last record with its last element, which does not change the range of the record. */
 static void fill_last_record(const struct job *job, int64_t count)
 {
     float *record = records_of(job, GR_SEND, job->peer);
@@ -411,7 +413,7 @@ static void fill_last_record(const struct job *job, int64_t count)
     for (int64_t i = count; i % GR_RECORD != 0; i++) record[i] = record[count - 1];
 }
 
-/* Encode the records to one rank. */
+/* Encode the records for one rank. */
 static void encode_records(void *arg, int64_t begin, int64_t end)
 {
     const struct job *job = arg;
@@ -420,7 +422,7 @@ static void encode_records(void *arg, int64_t begin, int64_t end)
     gr_halo_messages_encode(job->t->exchange.messages, omp_get_thread_num(), first + begin, first + end);
 }
 
-/* Begin; `to_rows`: rows of other ranks are sent, and rows of this rank received. */
+/* Begin a transpose. to_rows: rows of other ranks are sent, and rows of this rank are received; else the opposite. */
 static int32_t begin_transpose(struct job *job, const struct gr_transposed *what, int to_rows, struct gr_team team,
                                graft_error *error)
 {
@@ -434,7 +436,7 @@ static int32_t begin_transpose(struct job *job, const struct gr_transposed *what
     lay_out_records(t, what, to_rows, t->start[GR_SEND], t->spare[GR_SEND]);
     lay_out_records(t, what, !to_rows, t->start[GR_RECEIVE], t->spare[GR_RECEIVE]);
     for (int side = 0; side < GR_SIDES; side++) {
-        /* Starts of a layer that keeps rows do not change while its messages are in flight. */
+        /* Use the starts of a layer with stored rows, because they do not change while its messages are in flight. */
         job->start[side] = x->layer != NULL ? x->layer->start[side] : t->start[side];
         GR_ASSERT(job->start[side][n_ranks] == t->start[side][n_ranks] && t->start[side][n_ranks] <= t->records);
     }
@@ -467,7 +469,8 @@ static int32_t send_records(struct job *job, int to_rows, struct gr_team team, g
     return gr_halo_messages_send_until(m, job->peer, team, error);
 }
 
-/* Send to one rank after the other, beginning after this rank: a message travels while the next is made. */
+/* Pack and send the messages to one rank after the other, beginning after this rank: a message is in flight while the
+ * next one is packed. */
 static int32_t send_all_records(struct job *job, int to_rows, struct gr_team team, graft_error *error)
 {
     struct gr_transpose  *t = job->t;

@@ -1,4 +1,4 @@
-/* What the ranks of a graph compute in an epoch, as the options say.
+/* Finds the work of the ranks of a graph in an epoch, according to the options.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/workload.h"
 
@@ -9,7 +9,7 @@
 #include "nn/options.h"
 #include "sample/options.h"
 
-/* The reason why parallel=auto can only share rows with these options; NULL: it compares all ways. */
+/* Return why parallel=auto can only divide rows with these options; NULL: it compares all ways. */
 static const char *refusal(const graft_context *context, const struct gr_model_kind *kind, graft_semiring extremum)
 {
     const struct gr_row_format format = gr_halo_row_format(context);
