@@ -1,4 +1,4 @@
-/* The partition of a whole graph, on rank 0.
+/* Partitions a whole graph on rank 0, after a measurement of the network.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/available.h"
@@ -13,20 +13,20 @@
 
 #include <math.h>
 
-/* To measure the network each rank sends PROBE_BYTES to all others together, PROBES times. */
+/* To measure the network, each rank sends PROBE_BYTES in total to all other ranks, PROBES times. */
 enum { PROBE_BYTES = 1 << 20, PROBES = 4 };
 
-/* The structure of the graph: copies of the slice, because messages may outlive a call that fails, and the whole graph
- * on rank 0. */
+/* The structure of the graph: a copy of the slice, because a message may outlive a call that fails, and on rank 0 the
+ * whole graph. */
 struct structure {
     struct gr_pool pool;
     struct gr_root root;
-    int64_t       *end, *ends;           /* the ends of rows; on rank 0 [n_vertices + 1] row pointers */
-    int32_t       *column, *columns;     /* of the edges */
-    uint8_t       *train_mask, *trains;  /* by vertex */
-    int32_t       *owner;                /* [n_vertices] on rank 0 */
+    int64_t       *end, *ends;           /* [n_slice] ends of rows; on rank 0 [n_vertices + 1] row pointers */
+    int32_t       *column, *columns;     /* columns of the edges: of the slice; of all */
+    uint8_t       *train_mask, *trains;  /* training masks: of the slice; of all */
+    int32_t       *owner;                /* [n_vertices] owners, on rank 0 */
     int64_t        block;                /* bytes from one rank to another when the network is measured */
-    char          *probe_out, *probe_in; /* [n_ranks * block] */
+    char          *probe_out, *probe_in; /* [n_ranks * block] messages of the measurement */
 };
 
 static int32_t structure_init(const graft_graph *g, const graft_slice *slice, struct structure *s, graft_error *error)
@@ -70,8 +70,8 @@ static int32_t gather_structure(const graft_graph *g, struct structure *s, enum 
     return GRAFT_OK;
 }
 
-/* The seconds in which all ranks send this many bytes to all others: the best of a few tries, because other ranks may
- * be late or busy. */
+/* Measure the seconds in which all ranks send this many bytes to each other rank: the fastest of a few tries, because
+ * other ranks may be late or busy. */
 static int32_t probe_network(const graft_graph *g, const struct structure *s, int64_t bytes, double *fastest,
                              graft_error *error)
 {
@@ -87,7 +87,7 @@ static int32_t probe_network(const graft_graph *g, const struct structure *s, in
     return GRAFT_OK;
 }
 
-/* The bytes that a rank sends per second, and the latency of a message. */
+/* Measure the bytes that a rank sends per second, and the latency of a message. */
 static int32_t measure_network(const graft_graph *g, const struct structure *s, double *bytes_per_second,
                                double *latency, graft_error *error)
 {
@@ -100,7 +100,7 @@ static int32_t measure_network(const graft_graph *g, const struct structure *s, 
     return GRAFT_OK;
 }
 
-/* The cover of sent rows. */
+/* Return which rows are sent according to the cover. */
 static enum gr_rows sent_rows_of(const graft_context *context, const struct gr_workload *workload)
 {
     static const enum gr_rows rows[] = {
@@ -143,7 +143,7 @@ static int32_t send_choice_heartbeat(void *arg, graft_error *error)
     return rc < 0 ? rc : gr_comm_heartbeat(heartbeat, error);
 }
 
-/* End the work of rank 0 for which the others wait. */
+/* End the work of rank 0, for which the others wait, with the status rc. */
 static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_error *error)
 {
     graft_error late = GRAFT_INIT(graft_error);
@@ -154,7 +154,7 @@ static int32_t end_waiting(struct gr_heartbeat *heartbeat, int32_t rc, graft_err
     return GRAFT_ERR_PEER;
 }
 
-/* Whether the machine or container of this rank has the memory for the whole graph. */
+/* Check that the machine or container of this rank has the memory for the whole graph. */
 static int32_t check_machine(const graft_graph *g, int64_t entries, graft_error *error)
 {
     const double needed = gr_partition_metis_bytes(g->n_vertices, entries);
@@ -198,7 +198,7 @@ static void describe_owners(const graft_graph *g, const struct gr_partition_choi
     else gr_text_add(text, "%s, %s", gr_partition_name(method), choice->why);
 }
 
-/* On rank 0, while the others wait. */
+/* Choose the owners on rank 0, while the others wait. */
 static int32_t choose_owners(graft_graph *g, struct structure *s, enum gr_partition_method method,
                              const struct gr_owner_rates *rates, double latency, graft_error *error)
 {

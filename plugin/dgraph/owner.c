@@ -1,4 +1,4 @@
-/* The owners of vertices.
+/* Finds the owners of vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/owner.h"
 #include "base/assert.h"
@@ -22,8 +22,8 @@ static int32_t take_given(graft_graph *graph, const graft_slice *slice, graft_er
     return GRAFT_OK;
 }
 
-/* Options of models and messages may differ between ranks until a trainer is created, so rank 0 decides whether
- * parallel=auto compares. */
+/* Decide on rank 0 whether parallel=auto compares ways to share columns: until a trainer is created, options of models
+ * and messages may differ between ranks. */
 static int32_t find_comparison(graft_graph *graph, graft_error *error)
 {
     const char *why = graph->division.workload.shares_rows;
@@ -36,7 +36,7 @@ static int32_t find_comparison(graft_graph *graph, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Option `parallel`. With parallel=auto one column, before the comparison. */
+/* Set graph->columns from option `parallel`; with parallel=auto to 1, until the comparison. */
 static int32_t find_columns(graft_graph *graph, graft_error *error)
 {
     const struct gr_form option = gr_dgraph_options(graph->context)->parallel;
@@ -63,7 +63,7 @@ static int32_t find_columns(graft_graph *graph, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Whether the owners are parts until deal_parts(). */
+/* Whether graph->slice.owner contains parts of groups of ranks, until deal_parts() replaces them by ranks. */
 static int is_dealt(const graft_graph *graph)
 {
     return graph->columns > 1 && gr_partition_options(graph->context)->method.word != GR_PARTITION_GIVEN;
@@ -85,13 +85,13 @@ static struct gr_slice rows_of(const graft_graph *graph, const graft_slice *slic
     return (struct gr_slice){ .rows = slice->rows, .first = slice->first_row, .train_mask = slice->train_mask };
 }
 
-/* Owners are parts so far. The ranks of a part get its vertices in turn, training vertices separately from other
- * vertices, so that each rank has equal numbers of both. */
+/* Replace parts by ranks in graph->slice.owner: deal the vertices of a part to its ranks in turn, training vertices
+ * separately from other vertices, so that each rank has equal numbers of both. */
 static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const struct gr_slice rows = rows_of(graph, slice);
     const int32_t         c = graph->columns;
-    int64_t              *next = NULL; /* [parts x 2] */
+    int64_t              *next = NULL; /* [parts x 2] numbers of vertices dealt so far, without and with training */
     int32_t               rc = GR_NEW(graph->context, next, 2 * (int64_t)gr_graph_owner_parts(graph), error);
 
     for (int64_t i = 0; i < graph->n_slice && next != NULL; i++) {
@@ -103,7 +103,7 @@ static int32_t deal_parts(graft_graph *graph, const graft_slice *slice, graft_er
     return gr_comm_agree(graph->comm, rc, error);
 }
 
-/* The totals of the slices before this rank's slice, and of all slices. */
+/* Compute the totals of the slices before this rank's slice, and of all slices. */
 static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int64_t total[GR_SHARES])
 {
     for (int32_t p = 0; p < graph->comm->n_ranks; p++) {
@@ -116,7 +116,7 @@ static void sum_shares(const graft_graph *graph, int64_t before[GR_SHARES], int6
     }
 }
 
-/* The ranks refine the partition, and report it. */
+/* Refine the partition jointly on all ranks, and report it. */
 static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft_error *error)
 {
     const struct gr_slice           rows = rows_of(graph, slice);
@@ -137,7 +137,8 @@ static int32_t refine_owners(graft_graph *graph, const graft_slice *slice, graft
     return GRAFT_OK;
 }
 
-/* The ranks partition their slices, with `stream` together. GIVEN without owners: each rank owns its slice. */
+/* Partition the slices by a method that does not need the whole graph. GIVEN: owners from the host do not change;
+ * without them each rank owns its slice. */
 static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                          graft_error *error)
 {
@@ -159,7 +160,7 @@ static int32_t own_slice(graft_graph *graph, const graft_slice *slice, enum gr_p
     return GRAFT_OK;
 }
 
-/* Find the owners by a method. If parallel=auto compares ways to share columns, given owners stay. */
+/* Find the owners by a method. If parallel=auto compares ways to share columns, given owners do not change. */
 static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum gr_partition_method method,
                              graft_error *error)
 {
@@ -195,9 +196,9 @@ static void describe_one_part(graft_graph *graph)
     gr_option_report_idle(graph->context, "partition.file", "all ranks share the columns of one part");
 }
 
-/* -- routes to rank 0, and a file of owners, which it reads and writes --------------------------------------------- */
+/* -- routes to rank 0, and a file of owners, which rank 0 reads and writes ----------------------------------------- */
 
-/* Route all items of each slice to rank 0. */
+/* Plan the route of all rows, or all edges, of each slice to rank 0. */
 static int32_t lay_root_route(const graft_graph *g, struct gr_route *route, int edges, graft_error *error)
 {
     const int32_t rc = gr_comm_route_init(route, g->comm, error);
@@ -227,7 +228,7 @@ void gr_graph_root_fini(struct gr_root *root)
 struct all_owners {
     struct gr_pool pool;
     struct gr_root root;
-    int32_t       *owner; /* [n_vertices] on rank 0 */
+    int32_t       *owner; /* [n_vertices] owners, on rank 0 */
     uint64_t      *print; /* [n_ranks] fingerprints of the slices */
 };
 
@@ -271,7 +272,8 @@ static int32_t read_or_check(const graft_graph *g, const char *path, const struc
                                      : rc;
 }
 
-/* Read the owners from a file on rank 0, if it exists. *found is 0 if it does not, and can be written. Collective. */
+/* Read the owners from a file on rank 0, if it exists. If not, check that it can be written, and set *found to 0.
+ * Collective. */
 static int32_t load_owners(graft_graph *g, const graft_slice *slice, const char *path,
                            struct gr_graph_identity *identity, int32_t *found, graft_error *error)
 {

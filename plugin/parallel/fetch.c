@@ -1,9 +1,9 @@
-/* Rows of the halo that their owners compute for a batch.
+/* Fetches rows of the halo that their owners compute for a batch.
  *
- * While the blocks of a batch are made, layer by layer from the last one, each rank tells the owners which vertices of
- * its halo it needs of a layer; there they are destinations of the layer below. Forward, owners send these rows;
- * backward, the gradients of these rows are sent back, and added to the gradients of the owner in the order of ranks.
- * All ranks take part, also ranks without rows. Messages are collective calls of the comm, and all wait for them.
+ * A batch is sampled layer by layer from the last one. For each layer, each rank requests missing rows of its halo from
+ * their owners, where these vertices become destinations of the layer before. Forward, owners send the rows; backward,
+ * their gradients are sent to the owners, which add them in the order of ranks. All messages are collective calls of
+ * the comm, in which ranks without rows take part, too.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/limits.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The halo vertex at the source of an edge of layer l, if its row must be fetched; else -1. */
+/* Return the index in the halo of the source of an edge of layer l, if its row must be fetched; else -1. */
 static int64_t missing_vertex(const struct gr_cached *c, const struct gr_batch *batch, int32_t l, int64_t edge)
 {
     const int64_t v = batch->vertex[batch->layers[l].col[edge]] - c->graph->n_rows;
@@ -22,7 +22,7 @@ static int64_t missing_vertex(const struct gr_cached *c, const struct gr_batch *
     return v < 0 || gr_sample_cache_has(&c->layer[l].cache, v, &c->life) ? -1 : v;
 }
 
-/* The vertices of the halo whose rows layer l fetches. */
+/* Find the vertices of the halo whose rows layer l fetches. */
 static int32_t find_missing(struct gr_cached *c, const struct gr_batch *batch, int32_t l, graft_error *error)
 {
     struct gr_fetch *fetch = &c->layer[l].fetch;
@@ -40,7 +40,7 @@ static int32_t find_missing(struct gr_cached *c, const struct gr_batch *batch, i
     return GR_BUDGET_NEW(c->wish.batch, GR_USE_MESSAGES, fetch->place, fetch->count, error);
 }
 
-/* The places of the vertices on their owners, and the number of vertices of each rank. */
+/* List the indices of the vertices on their owners, and count the vertices of each owner. */
 static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
 {
     const struct gr_halo *halo = c->links->halo;
@@ -54,7 +54,7 @@ static void list_places(const struct gr_cached *c, struct gr_fetch *fetch)
     }
 }
 
-/* Whether ranks ask for rows that they have in their halo. */
+/* Check that no rank requests more rows than it has in its halo. */
 static int32_t check_counts(const struct gr_cached *c, const struct gr_route *route, graft_error *error)
 {
     for (int32_t q = 0; q < c->comm->n_ranks; q++) {
@@ -85,7 +85,7 @@ void gr_parallel_fetched_fini(struct gr_cached *c, struct gr_fetched *fetched)
     *fetched = (struct gr_fetched){ 0 };
 }
 
-/* Space for the rows of this batch; the rows of the last batch have been stored. */
+/* Allocate memory for the fetched rows of this batch. Those of the last batch are in the cache already. */
 static int32_t reserve_fetched(struct gr_cached *c, struct gr_cached_layer *layer, graft_error *error)
 {
     struct gr_fetched *fetched = &layer->fetched;
@@ -105,8 +105,8 @@ done:
     return rc;
 }
 
-/* Tell the owners which rows this rank needs: fetch->row[] becomes the list of owned vertices whose rows other ranks
- * need, by rank. A wrong number is an error of another rank that only this rank has seen. */
+/* Request rows from their owners. fetch->row[] receives the owned vertices whose rows other ranks request, sorted by
+ * rank. After a wrong number, which only this rank has seen, the comm fails. */
 static int32_t ask_owners(struct gr_cached *c, struct gr_fetch *fetch, graft_error *error)
 {
     struct gr_route *route = &fetch->route;
@@ -121,7 +121,8 @@ static int32_t ask_owners(struct gr_cached *c, struct gr_fetch *fetch, graft_err
     return GRAFT_OK;
 }
 
-/* Add missing destinations of layer l - 1 for other ranks; their numbers replace the vertices. */
+/* Add requested vertices to the destinations of layer l - 1, and replace them in fetch->row[] by their indices in the
+ * batch. */
 static int32_t add_asked(const struct gr_making *made, struct gr_fetch *fetch, graft_error *error)
 {
     const int64_t count = gr_comm_route_n_in(&fetch->route);

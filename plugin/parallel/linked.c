@@ -1,4 +1,4 @@
-/* The rows of a rank that have neighbours, and their part of the graph.
+/* Finds the rows of a rank that have neighbours, and creates the part of the graph with only these rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/linked.h"
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Their name in refusals of the memory budget. */
+/* The name of linked rows in errors of the memory budget. */
 static const char LINKED_NAME[] = "graph (rows that have neighbours)";
 
 static void mark_linked(const struct gr_part *part, const struct gr_links *links, int32_t n_ranks, uint8_t *is_linked)
@@ -90,8 +90,8 @@ int64_t gr_parallel_linked_rows_among(const struct gr_linked_rows *rows, int64_t
     return begin;
 }
 
-/* Keep the linked rows; with `number`, columns are rows of this rank and are renumbered by it. In a remote matrix lone
- * rows are empty. */
+/* Copy the linked rows of a matrix. If columns are rows of this rank, number[column] is the new column; else `number`
+ * is NULL. In a remote matrix lone rows are empty. */
 static int32_t keep_linked_rows(const graft_context *context, const struct gr_linked_rows *rows, const graft_csr *from,
                                 const int32_t *number, struct gr_csr *csr, graft_error *error)
 {
@@ -123,7 +123,7 @@ static int32_t make_linked_part(const graft_context *context, int32_t n_ranks, c
     return GRAFT_OK;
 }
 
-/* Bytes of the part, and of temporary arrays. */
+/* Return the bytes of the part and of temporary arrays. */
 static int64_t linked_part_bytes(const struct gr_linked_rows *rows, const struct gr_part *part)
 {
     return gr_csr_copy_bytes(&part->local, rows->n, gr_csr_entries(&part->local)) +

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "model/workers.h"
 
-/* Record a part of a sum, with this matrix and these rows. */
+/* Record a part of a sum: the product of matrix `a` with rows `x`. */
 static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_matrix *a, struct gr_operand x, int add,
                            struct gr_epilogue *epilogue, graft_error *error)
 {
@@ -26,7 +26,8 @@ static int32_t record_part(struct gr_run *run, const struct gr_sum *sum, graft_m
                                    error);
 }
 
-/* The rows are sent. The sum of own rows is recorded, and executed with other recorded tasks while messages travel. */
+/* Begin a sum: send rows, and record the sum of own rows, which is executed with other recorded tasks while messages
+ * are in flight. */
 static int32_t record_begin(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     const graft_plan *const        plan = sum->block->of_strategy;
@@ -43,7 +44,7 @@ static int32_t record_begin(struct gr_ranks *r, struct gr_run *run, const struct
     return GRAFT_OK;
 }
 
-/* Execute all recorded tasks. Then receive the rows of others, and record their part of the sum. */
+/* End a sum: execute all recorded tasks, receive the rows of other ranks, and record their part of the sum. */
 static int32_t record_end(struct gr_ranks *r, struct gr_run *run, const struct gr_sum *sum, graft_error *error)
 {
     graft_plan *const              plan = sum->block->of_strategy;
@@ -152,7 +153,7 @@ static int64_t all_columns(const struct gr_ranks *r, int64_t width)
     return width;
 }
 
-/* The halo whose rows layers read. */
+/* Create the exchanges of halo rows that layers read. */
 static int32_t exchange_halo_rows(struct gr_ranks *r, graft_error *error)
 {
     const struct gr_config *config = gr_parallel_config(r);

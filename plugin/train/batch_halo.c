@@ -1,4 +1,5 @@
-/* What batches over ranks need of the halo: its features, names and degrees, and the graph to draw from.
+/* Creates the data that batches over ranks share: features, global indices and degrees of the halo, and the graph from
+ * which neighbours are drawn.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Fetch elements of vertices, `bytes` each, from their owners for the halo. */
+/* Fetch the elements of the halo vertices, `bytes` each, from the owners' arrays `owned`. */
 static int32_t fetch_halo(struct gr_setup *s, struct gr_minibatches *m, const void *owned, int64_t bytes, void *halo,
                           graft_error *error)
 {
@@ -66,7 +67,7 @@ static int32_t make_halo_arrays(struct gr_setup *s, struct gr_minibatches *m, gr
     return GR_BUDGET_NEW(budget, GR_USE_FEATURES, m->halo.x, halo * input_row_bytes(s), error);
 }
 
-/* An entry of a row, with the global number of its column. */
+/* An entry of a row, with the global index of its column. */
 struct named_entry {
     int64_t name, entry;
 };
@@ -88,7 +89,8 @@ static int draws_neighbours(const struct gr_setup *s)
     return draws && s->model.config.kind->gathers;
 }
 
-/* Neighbours are drawn in the order of global vertices, so that draws do not depend on the partition. */
+/* Compute `shift`, which orders the entries of each row by global column: draws in this order do not depend on the
+ * partition. */
 static int32_t order_entries(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;
@@ -128,7 +130,8 @@ static double joined_bytes(const struct gr_setup *s)
     return (double)s->data.n * sizeof(int64_t) + (double)entries * (s->derived.wish.uses_values ? 8.0 : 4.0);
 }
 
-/* The graph to draw from: the matrix of attention and extrema, or for sums a copy. */
+/* Create the graph from which neighbours are drawn, unless the matrix of attention and extrema exists, which is used
+ * instead. */
 static int32_t join_graph(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     struct gr_batch_ranks *r = m->ranks;

@@ -1,5 +1,5 @@
-/* The modes of batches: drawn in one process; with option history, where batches read rows of earlier ones; and over
- * ranks, where a rank samples in its part of the graph.
+/* The modes of batches: in one process; with option history, where batches read rows computed by earlier batches; and
+ * over ranks, where each rank samples in its part of the graph.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "train/minibatch.h"
 
@@ -12,9 +12,10 @@
 #include "sample/options.h"
 #include "train/train.h"
 
-/* A batch gathers from all in-neighbours of its vertices, and no deeper (Fey et al. 2021, "GNNAutoScale", section 2).
- * It computes the rows of its own vertices, with exact gradients; rows of other vertices come from the last batch that
- * computed them, and are constants. The first layer that gathers reads features, and is exact. */
+/* Check the options of a mode in which a batch gathers from all in-neighbours of its vertices, but not from their
+ * neighbours (Fey et al. 2021, "GNNAutoScale", section 2). A batch computes the rows of its own vertices, with exact
+ * gradients; rows of other vertices are constants, from the last batch that computed them. The first layer that gathers
+ * reads features, and is exact. */
 static int32_t check_history_options(const struct gr_setup *s, graft_error *error)
 {
     const struct gr_sample_options *options = gr_sample_options(s->context);
@@ -24,7 +25,7 @@ static int32_t check_history_options(const struct gr_setup *s, graft_error *erro
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "options 'history' and 'sampler=%s' cannot be set together: %s; expected neighbour or cluster",
                        kind->word, kind->no_history);
-    if (options->drop_last && !kind->deals_evenly) /* else it has no effect */
+    if (options->drop_last && !kind->deals_evenly) /* otherwise drop_last has no effect */
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'drop_last' is yes, but with history=full each epoch renews the rows of all vertices");
     if (options->fanout.count > 1 && kind->has_fanout)
@@ -43,7 +44,7 @@ static int32_t init_history(struct gr_setup *s, struct gr_minibatches *m, struct
     return check_history_options(s, error);
 }
 
-/* All layers share one sampled layer. */
+/* Set the arguments of the sampler: one sampled layer, which all layers share. */
 static void source_of_history(struct gr_setup *s, struct gr_minibatches *m, struct gr_sampler_source *source,
                               int64_t *fanout)
 {
@@ -55,7 +56,7 @@ static void source_of_history(struct gr_setup *s, struct gr_minibatches *m, stru
                     : gr_sample_options(s->context)->fanout.width[0];
 }
 
-/* The blocks of all vertices as the blocks of one batch. */
+/* Create the blocks of one batch of all vertices from the blocks of the whole graph. */
 static int32_t make_whole_blocks(struct gr_setup *s, struct gr_minibatches *m, struct gr_block *block,
                                  const struct gr_block **block_of, graft_error *error)
 {
@@ -84,7 +85,8 @@ int32_t gr_train_history_fill(struct gr_setup *s, struct gr_minibatches *m, graf
     GR_TRY_DONE(make_whole_blocks(s, m, block, block_of, error));
     s->run.strategy = &m->strategy->base;
     GR_TRY_DONE(gr_run_forward(&s->run, GRAFT_PASS_EVALUATION, block_of, error));
-    /* With unfit rows the step fails or is cancelled, and tables are filled again. */
+    /* If rows do not fit into the codec of the tables, the step fails or is cancelled, and the tables are filled
+     * again. */
     m->strategy->is_filled = m->strategy->unfit == 0;
 done:
     gr_setup_arrays_fini(s);
@@ -158,7 +160,7 @@ static void fini_ranks(struct gr_setup *s, struct gr_minibatches *m)
     m->ranks = NULL;
 }
 
-/* A rank with more training vertices than others has larger batches. Only rank 0 warns. */
+/* Warn if a rank has much larger batches than batch_size, because it has more training vertices. Only rank 0 warns. */
 static void warn_of_large_batches(const struct gr_setup *s, const struct gr_batch_deal *deal)
 {
     const int64_t size = gr_sample_options(s->context)->batch_size;
@@ -189,7 +191,7 @@ static int32_t deal_seeds(const struct gr_setup *s, int64_t n_seeds, struct gr_b
     return gr_comm_agree(s->data.over->comm, GR_NEW(s->context, deal->weight, deal->n_batches, error), error);
 }
 
-/* The weights of the losses of all batches. */
+/* Compute the weights of all batches in the loss, summed over ranks. */
 static int32_t begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     const struct gr_targets *targets = &s->run.targets;
@@ -205,7 +207,7 @@ static int32_t begin_epoch(const struct gr_setup *s, struct gr_minibatches *m, g
     return gr_strategy_sum(s->run.strategy, m->deal.weight, n_batches, error);
 }
 
-/* Count the edges of the batches of each rank. */
+/* Compute the sum and the maximum over ranks of the edges of this epoch's batches. */
 static int32_t end_epoch(struct gr_setup *s, struct gr_minibatches *m, graft_error *error)
 {
     double  all = (double)m->edges.n;
