@@ -74,7 +74,7 @@ int32_t gr_graph_owner_parts(const graft_graph *graph)
     return is_dealt(graph) ? graph->comm->n_ranks / graph->columns : graph->comm->n_ranks;
 }
 
-/* The rows of this rank and its training mask; an empty matrix if the rank has no rows. */
+/* Return the rows and the training mask of this slice; an empty matrix if it has no rows. */
 static struct gr_slice rows_of(const graft_graph *graph, const graft_slice *slice)
 {
     static const int64_t   no_rows[1];

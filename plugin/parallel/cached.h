@@ -6,7 +6,7 @@
  * Cached rows are constants: no gradient goes back to their owners.
  *
  * In each batch a rank sends the rows of solid vertices that others have in their halo, at most option aep.rows to each
- * rank and layer; they are stored the delay of aep.rows=ROWS:DELAY in batches later, or at the end of the epoch. A row
+ * rank and layer; they are stored DELAY batches later (option aep.rows=ROWS:DELAY), or at the end of the epoch. A row
  * is sent to the same rank again when half of its life has passed. A vertex has three indices: in the whole graph; on
  * its rank, where owned vertices precede the halo; and in a batch.
  *

@@ -185,7 +185,7 @@ int32_t gr_parallel_create_batches(const struct gr_batch_wish *wish, struct gr_b
     struct gr_cached       *c;
     int32_t                 rc = GR_NEW(wish->run->context, c, 1, error);
 
-    if (c != NULL) { /* the caller destroys it, also if another rank has no memory */
+    if (c != NULL) { /* the caller destroys it, even if another rank has no memory */
         c->context = wish->run->context;
         c->base.base.ops = &gr_cached_ops;
         *strategy = &c->base;

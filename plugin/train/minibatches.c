@@ -196,7 +196,7 @@ static void free_minibatches(struct gr_setup *s, struct gr_minibatches *m)
     if (m == NULL) return;
     gr_sampler_destroy(m->sampler);
     if (m->strategy != NULL) gr_strategy_destroy(&m->strategy->base);
-    if (m->mode != NULL && m->mode->fini != NULL) m->mode->fini(s, m); /* without one, another rank had no memory */
+    if (m->mode != NULL && m->mode->fini != NULL) m->mode->fini(s, m); /* NULL: another rank had no memory */
     for (int use = 0; use < GR_USES; use++) gr_budget_charge(&s->budget, (enum gr_use)use, -m->lasting.charged[use]);
     gr_budget_fini(&m->lasting.budget);
     gr_free(s->context, m->now.block);
