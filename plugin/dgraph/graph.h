@@ -1,7 +1,7 @@
 /* A graph over ranks: the owners of vertices, the part of the graph on each rank, and the redistribution of vertex data
  * between the slices of the host and the owners.
  *
- * graph.c   creates: checks slices, finds owners, sends rows columns.c       turns global into local columns
+ * graph.c   creates graphs from slices                       columns.c       turns global into local columns
  * owner.h   the owners of vertices                           redistribute.c  moves rows between slices and owners
  * part.h    parts derived from the part of a graph           explain.c       prints a table of the parts
  * values.c  replaces the values of the edges
@@ -60,7 +60,7 @@ struct gr_graph_slice {
     int64_t        *packed;  /* [n_slice] index of each row among the packed rows, which are sorted by owner */
     int64_t        *row_ptr; /* [n_slice + 1] row pointers, if new values of edges must be sent to owners */
     uint32_t        digest;  /* digest of row pointers and columns, if edges have values */
-    uint8_t        *is_cut;  /* one bit for each edge of the owned rows, in the order of the host: in part->remote */
+    uint8_t        *is_cut;  /* [a bit for each edge of the owned rows, in the host's order] 1: in part->remote */
 };
 
 /** Lists of the host's objects that use the values of a graph, the latest first. */

@@ -1,8 +1,9 @@
 /* The owners of vertices. These functions run before any row is sent, when only graph->first, memory for
  * graph->slice.owner, and n_slice and n_edges of graph->share are set.
  *
- * owner.c   owners from the host or a file, methods that work on slices, and routes to rank 0 choice.c  METIS, or the
- * best of all methods, for the whole graph on rank 0 grids.c   parallel=auto: the number of ranks that share columns
+ * owner.c   owners from the host or a file, methods that work on slices, and routes to rank 0
+ * choice.c  METIS, or the best of all methods, for the whole graph on rank 0
+ * grids.c   parallel=auto: the number of ranks that share columns
  * rates.c   measures the speed of computation
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once

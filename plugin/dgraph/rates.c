@@ -15,7 +15,7 @@
 static const double ELEMENT_SECONDS = 2e-10, OPERATIONS = 5e10;
 
 /* Sizes of the measurement: sums over at most EDGES edges, with SOURCES rows of COLUMNS columns, which exceed the
- * caches; dense products of ROWS x SIDE with SIDE x SIDE matrices; the fastest of TRIES counts. */
+ * caches; dense products of ROWS x SIDE with SIDE x SIDE matrices; the fastest of TRIES measurements counts. */
 enum { EDGES = 1 << 18, SOURCES = 1 << 16, COLUMNS = 32, ROWS = 1024, SIDE = 128, TRIES = 3 };
 
 struct gr_owner_rates gr_graph_rates_assumed(const graft_context *context, double bytes_per_second)

@@ -20,8 +20,8 @@ struct gr_history {
     int64_t            age, oldest;                   /* in epochs: of the rows used last, and the largest so far */
 };
 
-/** Initialise an empty history; channels as in gr_halo_messages_init(). gr_halo_history_fini() is always required, and
- *  waits for messages in flight, so their rows must still exist. */
+/** Initialise an empty history. As gr_halo_messages_init(), it takes a channel even if it fails. gr_halo_history_fini()
+ *  is always required, and waits for messages in flight, so their rows must still exist. */
 int32_t gr_halo_history_init(const graft_context *context, struct gr_comm *comm, const int64_t n_rows[GR_SIDES],
                              struct gr_history *history, graft_error *error);
 void    gr_halo_history_fini(struct gr_history *history);

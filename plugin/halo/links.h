@@ -14,7 +14,7 @@ struct gr_flow {
     int64_t raw;             /* raw rows among received rows */
     int64_t if_post, if_pre; /* rows received if all were raw, or if all were partial sums of the sender */
     int64_t messages_in, messages_out;
-    int64_t bytes; /* of memory of this rank's plan */
+    int64_t bytes; /* memory of this rank's plan */
 };
 
 struct gr_links {

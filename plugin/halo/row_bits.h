@@ -20,7 +20,7 @@ struct gr_row_bits {
     double                  *spread, *squares; /* [rows sent] the same sums over the earlier epochs */
     int64_t                  width;            /* elements of the rows for which widths.at was computed; -1: none */
     uint8_t                 *next[GR_SIDES];   /* [rows] widths of future exchanges, if has_next */
-    float                   *weight[GR_SIDES]; /* [rows] sum of the squares of the factors of a row */
+    float                   *weight[GR_SIDES]; /* [rows] sum of the squares of a row's factors */
     int                      has_next;
     int                      is_weighed, is_shared; /* the weights of received rows are known; and of sent rows */
     int                      is_counting;           /* there were exchanges since widths were assigned */

@@ -58,11 +58,11 @@ struct gr_batch_ops {
      *  has an extension. `number` counts batches from the beginning of the training. Collective. \return OK;
      *  ERR_PEER. */
     int32_t (*begin)(struct gr_batch_strategy *strategy, int64_t number, graft_error *error);
-    /** Assign indices to the vertices of the batch. *vertex receives the vertices in this order: first n_owned owned
-     *  ones. \return OK; ERR_NOMEM. */
+    /** Assign indices to the vertices of the batch. *vertex receives the vertices in the order of their indices, owned
+     *  ones first. \return OK; ERR_NOMEM. */
     int32_t (*number)(struct gr_batch_strategy *strategy, const struct gr_batch *batch, const int64_t **vertex,
                       int64_t *n_owned, graft_error *error);
-    /** Set the edges of layer l. `layer` contains the drawn edges before. \return OK; ERR_NOMEM. */
+    /** Set the edges of layer l. On entry `layer` contains the drawn edges. \return OK; ERR_NOMEM. */
     int32_t (*layer)(struct gr_batch_strategy *strategy, const struct gr_batch *batch, int32_t l,
                      struct gr_batch_layer *layer, graft_error *error);
     /** Complete the block of these edges, whose `vertex` has the global vertices of its sources. `csr` is the matrix of

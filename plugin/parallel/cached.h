@@ -19,9 +19,9 @@
  *
  * cached.c         a step                                  push.c           rows in transit between batches
  * cached_memory.c  from creation to destruction            fetch.c          rows that owners compute
- * cached_batch.c   vertices and edges of a batch           cached_block.c   blocks of a batch cached_history.c batches
- * in one process                  cached_report.c  counts of all ranks cached_state.c   rows of earlier batches in the
- * state
+ * cached_batch.c   vertices and edges of a batch           cached_block.c   blocks of a batch
+ * cached_history.c batches in one process                  cached_report.c  counts of all ranks
+ * cached_state.c   rows of earlier batches in the state
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -96,7 +96,7 @@ static int32_t make_cached_layer(struct gr_cached *c, struct gr_cached_layer *la
 {
     const struct gr_sample_options *options = gr_sample_options(c->context);
     struct gr_budget               *budget = c->wish.lasting;
-    const int64_t halo = c->links->halo->count, received = c->push.most[GR_RECEIVE]; /* at once, without fetch_keep */
+    const int64_t halo = c->links->halo->count, received = c->push.most[GR_RECEIVE]; /* most rows stored at once */
 
     GR_TRY(gr_sample_cache_init(&layer->cache, budget, halo, (int64_t)options->cache.number[0], layer->width,
                                 gr_cache_bits[options->cache_codec], c->fetching.keeps ? halo : received, error));

@@ -135,7 +135,7 @@ struct source {
     int                   inside; /* the block has the edges inside the group */
 };
 
-/* Return the rank in the column of this rank from which a vertex of another group is received, if `rank` owns it. */
+/* Return the rank, in the column of this rank, that sends the rows of vertices which `rank` of another group owns. */
 static int32_t owner_in_column(const struct gr_grid *grid, int32_t rank)
 {
     return rank - rank % grid->columns + grid->column;

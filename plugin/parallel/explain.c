@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* Whether the backward pass gathers again in layer l, as with option recompute: later layers overwrite the arrays of
- * the step in which it gathers. */
+/* Whether the backward pass must gather again in layer l, because (with option recompute) layer l and a later layer
+ * share the arrays that the gathered rows are in. */
 static int gathers_again(const struct gr_ranks *r, int32_t l)
 {
     const struct gr_activations *a = &r->wish.run->layers[l];

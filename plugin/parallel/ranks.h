@@ -4,9 +4,9 @@
  * partition.c  strategy `partition`: sums are products over ranks (spmm/); attention and extrema exchange the rows of
  *              the halo (halo/)
  * columns.h    strategies `feature` and `grid`: a group of ranks shares the columns of the sums
- * plans.c      the plans of products, and their buffers      ranks.c    begins and ends steps renew.c      adopts
- * changed options of messages            sums.c     sums and exchanges of boundary rows traffic.c    counts rows and
- * bytes                         explain.c  prints tables of these counts
+ * plans.c      the plans of products, and their buffers      ranks.c    begins and ends steps
+ * renew.c      adopts changed options of messages            sums.c     sums and exchanges of boundary rows
+ * traffic.c    counts rows and bytes                         explain.c  prints tables of these counts
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

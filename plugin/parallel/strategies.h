@@ -2,8 +2,9 @@
  *
  * serial     all vertices are in one process
  * partition  each rank owns some of the vertices, and has all columns of their rows
- * feature    as partition, but in sums all ranks share the columns of all rows (MixGCN) grid       as feature, but in
- * groups of ranks batches.h  strategies of batches, which read rows of earlier batches
+ * feature    as partition, but in sums all ranks share the columns of all rows (MixGCN)
+ * grid       as feature, but in groups of ranks
+ * batches.h  strategies of batches, which read rows of earlier batches
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

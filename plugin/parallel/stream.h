@@ -35,7 +35,7 @@ struct gr_held_blocks {
 /** Which rows a sum computes: those of layer l in a step (slot l), or all rows (GR_ALL_ROWS). */
 enum { GR_ALL_ROWS = GR_LAYERS_MAX, GR_ROW_SLOTS };
 
-/** A sum over blocks. */
+/** The arguments of a sum over blocks. */
 struct gr_block_sum {
     const struct gr_edge_set *set;
     int32_t                   slot;          /* a layer, or GR_ALL_ROWS */

@@ -81,7 +81,7 @@ int64_t gr_parallel_transpose_layers_need(const struct gr_transpose *t, const st
 /** Allocate memory for rows of `width` columns, in addition to earlier widths: on a rank, the slice of a wider row may
  *  be narrower. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_parallel_transpose_reserve(struct gr_transpose *t, int64_t width, graft_error *error);
-/** Return the current bytes of memory; and the bytes after gr_parallel_transpose_reserve(). */
+/** bytes(): return the current bytes of memory. need(): return the bytes after gr_parallel_transpose_reserve(). */
 int64_t gr_parallel_transpose_bytes(const struct gr_transpose *t);
 int64_t gr_parallel_transpose_need(const struct gr_transpose *t, int64_t width);
 

@@ -61,7 +61,8 @@ static void count_edges(struct gr_cuts *c)
     }
 }
 
-/* Fill row_ptr and source. Edges of a target are consecutive in the walk, so row_ptr ends after the last one stored. */
+/* Fill row_ptr and source. Edges of a target are consecutive among those of rank q, so each one moves the end of its
+ * row. */
 static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const graft_csr *remote = &c->part->remote;

@@ -8,9 +8,9 @@
  * edges from its vertex; for a partial sum, the entry 1 in the row of its target. The backward (transposed) product
  * sends the same rows the other way.
  *
- * plan.c   creates a plan                   cuts.c   groups the cut edges by pairs of ranks, and finds their covers
- * lists.c  computes S and R                 spmm.c   begins and ends a product values.c replaces the values of the
- * edges
+ * plan.c   creates plans                    cuts.c   groups the cut edges by pairs of ranks, and finds their covers
+ * lists.c  computes S and R                 spmm.c   begins and ends a product
+ * values.c replaces the values of edges
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -114,7 +114,7 @@ struct gr_plan_values {
 /** Fields of plans that the host has created. */
 struct gr_plan_host {
     graft_plan       *next;    /* next in the list of the graph's plans */
-    int64_t           serial;  /* number of plans that the graph had before */
+    int64_t           serial;  /* serial number among the graph's plans */
     struct gr_outcome outcome; /* agreement of ranks on a pass */
     int64_t           passes;
 };
@@ -122,7 +122,7 @@ struct gr_plan_host {
 struct graft_plan {
     struct gr_handle        handle;
     graft_context          *context;
-    graft_graph            *graph; /* referenced, or NULL */
+    graft_graph            *graph; /* the plan has a reference to it; or NULL */
     struct gr_plan_host     host;
     struct gr_pool          pool; /* owner of flow, remote_only and rows[].start */
     struct gr_comm         *comm;
@@ -164,7 +164,7 @@ void    gr_plan_destroy(graft_plan *plan);
 int gr_plan_is_valid(const graft_plan *plan);
 
 /** Compute S, R, the sources of their values, and the numbers of rows of both sides from the covers. Collective.
- *  \return As create(). */
+ *  \return As gr_plan_create(). */
 int32_t gr_plan_lists_make(graft_plan *plan, struct gr_cuts *cuts, graft_error *error);
 
 /** Compute `sent` and `received`, the values of S and R, from `remote`, the new values of part->remote. Collective.

@@ -19,8 +19,8 @@
 /* The edges from which the scale of a destination's sum is computed: of the sampled layer, or only of the block. */
 struct counted {
     int64_t        begin, end;
-    const int64_t *entry;  /* their entries of the graph */
-    const float   *weight; /* weights of the draws, or NULL: all 1 */
+    const int64_t *entry;  /* entry of the graph of each edge */
+    const float   *weight; /* weight of each draw; NULL: all 1 */
 };
 
 static struct counted counted_edges(const struct gr_setup *s, const struct gr_batch_layer *b, int64_t i)

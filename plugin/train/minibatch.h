@@ -1,8 +1,8 @@
 /* Training by minibatch: common declarations.
  *
- * minibatches.c  the sampler and other data that all batches share, and their updates minibatch.c    a batch of
- * training vertices, with features and targets     batch_block.c    blocks of a batch batch_modes.c  what differs with
- * option history, and over ranks            batch_halo.c     halo vertices' data
+ * minibatches.c  the sampler and other data that all batches share, and their updates
+ * minibatch.c    a batch of training vertices, with features and targets     batch_block.c    blocks of a batch
+ * batch_modes.c  what differs with option history, and over ranks            batch_halo.c     data of halo vertices
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -60,7 +60,7 @@ struct gr_batch_whole {
 /** The memory of data that all batches share. */
 struct gr_batch_memory {
     struct gr_budget budget;
-    int64_t          charged[GR_USES]; /* bytes of `budget` and of the sampler that the trainer's budget includes */
+    int64_t          charged[GR_USES]; /* bytes of `budget` and the sampler in the trainer's budget */
 };
 
 /** The current batch. */

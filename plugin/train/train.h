@@ -1,8 +1,9 @@
 /* A trainer: a setup (run/) and the state of its training. These are the common declarations of this folder.
  *
- * trainer.c    create, evaluate, predict, update     explain.c      describes a trainer in a few lines epoch.c      one
- * epoch                             ranks_agree.c  compares the state of all ranks state.c      the state as named
- * arrays minibatch.h  training by minibatch report.c     memory and spans as tables
+ * trainer.c    create, evaluate, predict, update     explain.c      describes a trainer in a few lines
+ * epoch.c      one epoch                             ranks_agree.c  compares the state of all ranks
+ * state.c      the state as named arrays             report.c       memory and spans as tables
+ * minibatch.h  training by minibatch
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
