@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-enum { GR_PROCESSORS_MOST = 8192 }; /* of the kernels for x86-64 and aarch64 */
+enum { GR_PROCESSORS_MOST = 8192 }; /* the limit of Linux on x86-64 and aarch64 */
 
 struct gr_affinity {
     int           is_known;
-    unsigned long processors[GR_PROCESSORS_MOST / (8 * sizeof(unsigned long))]; /* a bit for each */
+    unsigned long processors[GR_PROCESSORS_MOST / (8 * sizeof(unsigned long))]; /* one bit for each processor */
 };
 
 void gr_affinity_save(struct gr_affinity *affinity);

@@ -2,12 +2,12 @@
  * are statuses, not assertions.
  *
  * They are active unless NDEBUG is defined, which builds of type release and plain do (meson option b_ndebug). A
- * failing assertion prints its place and its text, and aborts; a library for hosts does neither.
+ * failing assertion prints file, line and text, and aborts. A library that hosts use must do neither.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #ifdef NDEBUG
-/* The condition is compiled, so that it stays correct, and never evaluated. */
+/* The compiler checks the condition, so that it stays valid, but the program never evaluates it. */
 #define GR_ASSERT(condition) ((void)(0 && (condition)))
 #else
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The available memory and processors of the machine or container.
+/* Finds out how much memory and how many processors the machine or container has available.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/available.h"
 
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The beginning of a small system file; an empty text if there is none. */
+/* Read the beginning of a small system file. The text is empty if there is no such file. */
 static void read_text(char text[4096], const char *path)
 {
     const int     file = open(path, O_RDONLY | O_CLOEXEC);
@@ -20,7 +20,7 @@ static void read_text(char text[4096], const char *path)
     if (file >= 0) close(file);
 }
 
-/* The number after `key` in a small system file; `none` if there is no such file or key. */
+/* Return the number after `key` in a small system file, or `none` if there is no such file or key. */
 static int64_t read_number(const char *path, const char *key, int64_t none)
 {
     char        text[4096];
@@ -35,7 +35,7 @@ static int64_t read_number(const char *path, const char *key, int64_t none)
     return end > found + strlen(key) ? number : none;
 }
 
-/* The same for a file in a folder. */
+/* As read_number(), for file `file` of a folder. */
 static int64_t read_number_in(const char *folder, const char *file, const char *key, int64_t none)
 {
     char path[PATH_MAX];
@@ -68,7 +68,8 @@ int64_t gr_processors_container(const char *folder)
     return time > 0 && period > 0 ? (time + period - 1) / period : INT64_MAX;
 }
 
-/* Whether a controller is in a list "cpu,cpuacct"; version 2 has one group for all, and an empty list. */
+/* Whether a list such as "cpu,cpuacct" has a controller. In version 2 of cgroups one hierarchy serves all controllers,
+ * and the list is empty. */
 static int has_controller(const char *controllers, const char *wanted)
 {
     const size_t length = strlen(wanted);
@@ -82,7 +83,7 @@ static int has_controller(const char *controllers, const char *wanted)
     return 0;
 }
 
-/* The least limit of a group and of the groups around it, up to the folder of its controller. */
+/* The least limit of a group and of all groups that contain it, up to the root folder of the controller. */
 static int64_t least_around(const char *root, const char *controllers, const char *group,
                             int64_t (*limit)(const char *folder))
 {
@@ -128,7 +129,7 @@ int64_t gr_available_cgroup_limit(const char *list, const char *root, const char
     return least;
 }
 
-/* A limit minus the used kB in a line of /proc/self/status. */
+/* A limit of the process minus what it uses, which is the number of kB after `key` in /proc/self/status. */
 static int64_t left_of(int resource, const char *key)
 {
     struct rlimit limit;

@@ -8,22 +8,22 @@
  *  less. */
 int64_t gr_memory_available(void);
 
-/** Processors whose time the container of this process may use (cpu.max of its cgroup), rounded up. INT64_MAX if it has
- *  no quota. */
+/** The number of processors whose time the container of this process may use (cpu.max of its cgroup), rounded up.
+ *  INT64_MAX if there is no quota. */
 int64_t gr_processors_quota(void);
 
-/** Bytes left to the container whose cgroup (version 1 or 2) is this folder: its limit minus its use, not counting file
- *  pages that can be dropped. INT64_MAX if it has no limit. */
+/** The bytes that the container may still use: its limit minus its use, not counting file pages that can be dropped.
+ *  `folder` is the folder of its cgroup (version 1 or 2). INT64_MAX if it has no limit. */
 int64_t gr_memory_container(const char *folder);
 
-/** The same for its processors. */
+/** The number of processors that the container with this folder may use, rounded up. INT64_MAX if it has no quota. */
 int64_t gr_processors_container(const char *folder);
 
-/** The least limit of the groups of a process, which `list` names (/proc/self/cgroup), and of those around them, in the
- *  folders below `root`. INT64_MAX if there is none. */
+/** The least value of limit() for the cgroups of a process, which the file `list` (/proc/self/cgroup) names, and for
+ *  all groups that contain them. Their folders are below `root`. INT64_MAX if there is no limit. */
 int64_t gr_available_cgroup_limit(const char *list, const char *root, const char *controller,
                                   int64_t (*limit)(const char *folder));
 
-/** Bytes that the process may still map, by its limits of address space and of data (ulimit -v, -d). INT64_MAX if it
- *  has none. */
+/** The bytes that the process may still map before it reaches its limit of address space or of data (ulimit -v, -d).
+ *  INT64_MAX if it has neither. */
 int64_t gr_available_address_space(void);

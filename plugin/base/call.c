@@ -47,7 +47,7 @@ int32_t gr_call_end(struct gr_call *call, int32_t rc)
         snprintf(call->error.where, sizeof call->error.where, "%s", call->where);
         call->error.size = size;
         memcpy(out, &call->error, size < sizeof call->error ? size : sizeof call->error);
-        /* A host with a shorter message field gets a terminated text too. */
+        /* Terminate the text in which a smaller error struct of the host ends. */
         if (size < sizeof call->error && size > offsetof(graft_error, where)) ((char *)out)[size - 1] = '\0';
     }
     if (call->held != NULL) gr_handle_leave(call->held);

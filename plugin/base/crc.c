@@ -22,7 +22,7 @@
 
 static const uint32_t POLYNOMIAL = 0x82F63B78u;
 
-/* The remainder of each byte. */
+/* Entry i is the remainder of byte i divided by the polynomial. */
 static const uint32_t crc_table[256] = {
     0x00000000, 0xF26B8303, 0xE13B70F7, 0x1350F3F4, 0xC79A971F, 0x35F1141C, 0x26A1E7E8, 0xD4CA64EB, 0x8AD958CF,
     0x78B2DBCC, 0x6BE22838, 0x9989AB3B, 0x4D43CFD0, 0xBF284CD3, 0xAC78BF27, 0x5E133C24, 0x105EC76F, 0xE235446C,
@@ -64,7 +64,7 @@ uint32_t gr_crc_plain(uint32_t crc, const void *data, uint64_t bytes)
     return ~crc;
 }
 
-/* a times b modulo the polynomial; bit 31 is the coefficient of x^0. */
+/* Return a times b modulo the polynomial; bit 31 is the coefficient of x^0. */
 static uint32_t crc_multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
@@ -76,7 +76,7 @@ static uint32_t crc_multiply(uint32_t a, uint32_t b)
     return product;
 }
 
-/* x to the power of 8 * bytes, modulo the polynomial. */
+/* Return x to the power of 8 * bytes, modulo the polynomial. */
 static uint32_t crc_power(uint64_t bytes)
 {
     uint32_t square = 0x00800000u, product = 0x80000000u;
@@ -110,7 +110,7 @@ WITH_INSTRUCTION static inline uint32_t crc_step(uint32_t crc, const unsigned ch
 static int has_instruction(void)
 {
 #if defined(CPU_FEATURE_ACTIVE)
-    return CPU_FEATURE_ACTIVE(SSE4_2); /* cached by the C library; CPUID itself takes microseconds */
+    return CPU_FEATURE_ACTIVE(SSE4_2); /* the C library caches it; the instruction CPUID takes microseconds */
 #elif defined(__x86_64__)
     unsigned a, b, c, d;
 
@@ -120,9 +120,9 @@ static int has_instruction(void)
 #endif
 }
 
-/* Each step waits for the previous one, and the processor can have three in flight: data of GR_CRC_THREE_FROM bytes or
- * more is split in three. For shorter data joining the parts takes longer than the split saves, and such data may come
- * before the processor's features are known. */
+/* Each step needs the result of the previous one, but the processor can work on three independent ones at a time: data
+ * of GR_CRC_THREE_FROM bytes or more are divided into three parts. For shorter data the parts would take longer to join
+ * than this saves. Data below ASK_FROM bytes use the table: they may come before the features are known. */
 enum { ASK_FROM = 128 };
 
 WITH_INSTRUCTION static uint32_t by_instruction(uint32_t crc, const unsigned char *at, uint64_t bytes)

@@ -4,7 +4,8 @@
 
 #include "graft_matrix.h"
 
-/** data[n_rows x stride], of which the first n_cols columns count. Data that is const must not be written. */
+/** Describe data[n_rows x stride], of which the first n_cols columns are the matrix. If `data` is const, the result
+ *  must only be read. */
 static inline graft_dense gr_dense_view(const void *data, graft_dtype dtype, int64_t n_rows, int64_t n_cols,
                                         int64_t stride)
 {

@@ -1,5 +1,5 @@
-/* The two directions of a pass: rows that a layer gathers go forward, along A, and their gradients backward, along
- * A^T. The two sides of an exchange.
+/* The two directions of a pass, and the two sides of an exchange. Forward, rows that a layer gathers are sent along the
+ * edges of A; backward, their gradients are sent along A^T.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -8,8 +8,8 @@ enum { GR_DIRECTIONS = 2 };
 
 enum gr_side { GR_SEND, GR_RECEIVE, GR_SIDES };
 
-/** The side whose rows are sent, or received, in a direction, where sides are counted forward: backward, the same rows
- *  go the other way. */
+/** Translate a side of the forward exchange to `direction`: backward, a rank sends the gradients of those rows that it
+ *  receives forward, and receives the gradients of those that it sends. */
 static inline enum gr_side gr_side_of(enum gr_direction direction, enum gr_side side)
 {
     return direction == GR_FORWARD ? side : side == GR_SEND ? GR_RECEIVE : GR_SEND;

@@ -1,4 +1,4 @@
-/* Many random blocks at once, for loops that are compiled for wide registers.
+/* Compute many random blocks at once, for loops that are compiled for wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -13,14 +13,16 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first draw of a word is its lower half");
 
-/** 16-bit draws that loops over columns take at once; blocks that are computed at once. */
+/** GR_DRAWS: the number of 16-bit draws that loops over columns request at once. GR_DRAW_GROUP: the number of blocks
+ *  that are computed at once. */
 enum { GR_DRAWS = 128, GR_DRAW_GROUP = WIDE_BYTES / 8 };
 
 /** A word in the lower half of each lane; the upper half is undefined. */
 typedef uint64_t gr_draw_lanes __attribute__((vector_size(WIDE_BYTES)));
 typedef int64_t  gr_draw_signed __attribute__((vector_size(WIDE_BYTES)));
 
-/** Products of the words in two registers. gcc 12 does not compile the expression to one instruction. */
+/** Multiply the lower words of the lanes of two registers. Intrinsics are used because gcc 12 does not compile the
+ *  plain expression to one instruction. */
 static inline gr_draw_lanes gr_draw_products(gr_draw_lanes a, gr_draw_lanes factor)
 {
 #if !defined(__SSE2__)
@@ -39,7 +41,7 @@ static inline gr_draw_lanes gr_draw_product(gr_draw_lanes a, uint32_t b)
     return gr_draw_products(a, (gr_draw_lanes){ 0 } + b);
 }
 
-/** As gr_random_round(). */
+/** Compute gr_random_round() in all lanes. */
 static inline void gr_draw_round(gr_draw_lanes c[4], uint32_t k0, uint32_t k1)
 {
     const gr_draw_lanes p0 = gr_draw_product(c[0], 0xD2511F53u), p1 = gr_draw_product(c[2], 0xCD9E8D57u);
@@ -50,14 +52,14 @@ static inline void gr_draw_round(gr_draw_lanes c[4], uint32_t k0, uint32_t k1)
     c[3] = p0;
 }
 
-/* Block l of a group is in lane 2 l, the blocks of the upper half between: so pairs of words in a register are
- * neighbours in memory. */
+/* The block of a group that lane k computes: even lanes have the lower half of the blocks, odd lanes the upper half. So
+ * pairs of words in a register are neighbours in memory. */
 static inline uint64_t gr_draw_lane(uint64_t k)
 {
     return k / 2 + k % 2 * (GR_DRAW_GROUP / 2);
 }
 
-/* The words of one group, whose blocks are in the order of gr_draw_lane(). */
+/* Write the words of the blocks of one group. Lanes have blocks as gr_draw_lane() says. */
 static inline __attribute__((always_inline)) void gr_draw_group(uint64_t key, uint64_t vertex, gr_draw_lanes block,
                                                                 void *draws)
 {
@@ -83,9 +85,9 @@ static inline __attribute__((always_inline)) void gr_draw_group(uint64_t key, ui
     memcpy((char *)draws + WIDE_BYTES, &c[3], sizeof c[3]);
 }
 
-/** The words of gr_random_block() for (key, vertex, first) and the following blocks: four words, or eight 16-bit draws,
- *  in each. `draws` has space for a multiple of GR_DRAW_GROUP blocks. Not inlined, because the keys of all rounds would
- *  take the caller's registers. */
+/** Write the words of gr_random_block() for (key, vertex, first) and the following blocks. Each block has four words,
+ *  or eight 16-bit draws. `draws` has space for a multiple of GR_DRAW_GROUP blocks. This function is not inlined,
+ *  because the keys of all rounds would occupy the registers of the caller. */
 static __attribute__((noinline, unused)) void gr_draw(uint64_t key, uint64_t vertex, uint64_t first, int blocks,
                                                       void *draws)
 {

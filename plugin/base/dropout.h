@@ -1,11 +1,11 @@
-/* Dropout by a counter-based generator: the choice of kept elements is a function of (key, vertex, column), and takes
- * no memory.
+/* Dropout with a counter-based generator: whether an element is kept is a function of (key, vertex, column), and is
+ * stored nowhere.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
 #include "base/random.h"
 
-/** Elements with a 16-bit draw below this threshold are dropped. */
+/** The threshold of 16-bit draws: elements with a smaller draw are dropped. */
 static inline uint32_t gr_dropout_threshold(double share)
 {
     const double threshold = share * 65536 + 0.5;
@@ -13,13 +13,13 @@ static inline uint32_t gr_dropout_threshold(double share)
     return threshold > 65535 ? 65535 : (uint32_t)threshold;
 }
 
-/** Kept elements are multiplied by this, so that the expected value is unchanged. */
+/** The factor of kept elements, which leaves the expected value unchanged. */
 static inline double gr_dropout_scale(uint32_t threshold)
 {
     return 65536.0 / (65536 - threshold);
 }
 
-/** The kept elements of columns 8*block .. 8*block+7, one bit each. */
+/** Draw which of the columns 8*block .. 8*block+7 are kept, as one bit each. */
 static inline unsigned gr_dropout_kept(uint64_t key, int64_t vertex, int64_t block, uint32_t threshold)
 {
     uint32_t draw[4];

@@ -1,4 +1,4 @@
-/* The environment, and the folder of the library.
+/* Reads variables of the environment, and finds the folder of the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/environment.h"
 

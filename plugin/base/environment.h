@@ -4,13 +4,15 @@
 
 #include "base/context.h"
 
-/** Whether this context reads no variables: the host said so, or the program is set-user-ID or set-group-ID. */
+/** Whether this context reads no variables, because the host said so, or because the program is set-user-ID or
+ *  set-group-ID. */
 int gr_environment_is_ignored(const graft_context *context);
 
-/** The value of a variable, or NULL if it has none or variables are not read. */
+/** The value of a variable; NULL if it is not set or variables are not read. */
 const char *gr_environment(const graft_context *context, const char *variable);
 
-/** The variables for a child process, ended by NULL: the variables of this process, or none if they are not read. */
+/** The environment of a child process, an array that ends with NULL: the variables of this process, or none if
+ *  variables are not read. */
 char *const *gr_environment_of_child(const graft_context *context);
 
 /** Write the folder of the library's file, with links resolved, to path[room]. \return 0 if it is unknown */

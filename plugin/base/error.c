@@ -55,14 +55,14 @@ int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error)
     return gr_fail(error, GRAFT_ERR_ARG, "text is null or capacity is 0");
 }
 
-/* No struct is larger; a larger size was never initialised. */
+/* Structs of the contract are smaller than this. A larger size is an uninitialised field. */
 enum { STRUCT_MAX = 4096 };
 
 static int32_t check_room(const void *theirs, const char *name, uint32_t *size, graft_error *error)
 {
     if (theirs == NULL) return gr_fail(error, GRAFT_ERR_ARG, "%s is null", name);
     memcpy(size, theirs, sizeof *size);
-    /* All structs have sizes that 8 divides. With another size a copy could end inside a pointer. */
+    /* The sizes of all structs are multiples of 8. With another size a copy could end inside a pointer. */
     if (*size < 8 || *size > STRUCT_MAX || *size % 8 != 0) {
         return gr_fail(error, GRAFT_ERR_ARG, "%s has size %u; was it made with GRAFT_INIT?", name, *size);
     }

@@ -12,7 +12,7 @@
         if (rc_of_try < 0) return rc_of_try;                                                                           \
     } while (0)
 
-/** As GR_TRY, in functions with something to free: keeps the code in rc, and goes to the label `done`. */
+/** As GR_TRY, for functions with something to free: store the code in rc, and go to the label `done`. */
 #define GR_TRY_DONE(expr)                                                                                              \
     do {                                                                                                               \
         rc = (expr);                                                                                                   \
@@ -22,7 +22,7 @@
 /** Set error (never NULL inside the library) to a code and a message. \return the code */
 int32_t gr_fail(graft_error *error, int32_t code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/** As gr_fail(), with errno or the code of a foreign library. */
+/** As gr_fail(), and also store errno or the code of another library. */
 int32_t gr_fail_native(graft_error *error, int32_t code, int32_t native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -35,8 +35,8 @@ int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error);
  *  not a multiple of 8); ERR_UNSUPPORTED (it has bytes beyond our size that are not zero) */
 int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error);
 
-/** Check before the work that a struct of the host can be written. \return OK; ERR_ARG */
+/** Check that a struct of the host can be written, before the work whose results it gets. \return OK; ERR_ARG */
 int32_t gr_struct_check_out(const void *theirs, const char *name, graft_error *error);
 
-/** Copy one of our structs into the host's, up to the host's size; its `size` is unchanged. */
+/** Copy one of our structs to the host's, up to the size of the host's struct, whose field `size` is unchanged. */
 int32_t gr_struct_write(void *theirs, const void *ours, uint32_t our_size, const char *name, graft_error *error);

@@ -1,4 +1,4 @@
-/* Eight floats at a time, with the same bits on all processors: exponentials and sums. For loops that are compiled for
+/* Exponentials and sums of eight floats at a time, bitwise identical on all processors. For loops that are compiled for
  * wide registers.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
@@ -18,7 +18,7 @@ typedef float    floats8 __attribute__((vector_size(HEAD_LANES * sizeof(float)))
 typedef uint32_t words8 __attribute__((vector_size(HEAD_LANES * sizeof(float))));
 typedef double   doubles8 __attribute__((vector_size(HEAD_LANES * sizeof(double))));
 
-/* Eight numbers, or the rest of `count` followed by `rest`. */
+/* Load eight numbers; if `count` is less, load `count` numbers and set the other lanes to `rest`. */
 GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
 {
     float   padded[HEAD_LANES];
@@ -38,13 +38,13 @@ GR_INLINE floats8 load8(const float *from, int64_t count, float rest)
     return v;
 }
 
-/* The sum of eight numbers, in a fixed order. */
+/* Sum eight numbers, in a fixed order. */
 GR_INLINE float sum8(floats8 v)
 {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* v, or w in the lanes where v is not larger: a NaN of w stays. */
+/* The larger of v and w in each lane; w if one of them is a NaN. So a NaN in w stays. */
 GR_INLINE floats8 max8(floats8 v, floats8 w)
 {
 #if defined(__AVX__)
@@ -64,9 +64,9 @@ GR_INLINE floats8 max8(floats8 v, floats8 w)
 #endif
 }
 
-/* e^x of -1e4 <= x <= 0, within 1e-7 of it, without an exception; 0 below -87, where it is hardly a normal float; a NaN
- * stays one. With x = n ln 2 + r it is 2^n e^r; the polynomial is from Cephes (Moshier); the sum with 1.5 * 2^23 leaves
- * n in the lowest bits. */
+/* e^x for -1e4 <= x <= 0, with an error of at most 1e-7 and without floating-point exceptions. Below -87, where e^x is
+ * hardly a normal float, the result is 0; a NaN stays one. With x = n ln 2 + r, e^x = 2^n e^r. The polynomial for e^r
+ * is from Cephes (Moshier). Adding 1.5 * 2^23 leaves n in the lowest bits. */
 GR_INLINE floats8 exp8(floats8 x)
 {
     const words8  vanishes = (words8)(x < -87.0f);

@@ -17,7 +17,7 @@ const char *gr_file_errno_text(int code)
 #ifdef __GLIBC__
     const char *text = strerrordesc_np(code);
 #else
-    const char *text = strerror(code); /* that of musl has no memory of its own either */
+    const char *text = strerror(code); /* musl has no strerrordesc_np(), but its strerror() does not allocate either */
 #endif
 
     return text != NULL ? text : "unknown error";
@@ -95,14 +95,14 @@ void gr_file_close(struct gr_file *file)
     file->fd = -1;
 }
 
-/* If this is the middle of a UTF-8 character, the beginning of the next one. */
+/* If `at` is in the middle of a UTF-8 character, return the beginning of the next one. */
 static const char *skip_half(const char *at)
 {
     while ((*at & 0xC0) == 0x80) at++;
     return at;
 }
 
-/* The last `parts` components of a path, without trailing slashes. */
+/* Find the last `parts` components of a path, without trailing slashes. */
 static const char *path_tail(const char *path, int parts, int *length)
 {
     const char *end = path + strlen(path), *begin;

@@ -7,8 +7,8 @@
 enum { GR_FILE_NAME = 112 };
 
 struct gr_file {
-    int     fd;   /* -1: not open */
-    int64_t size; /* in bytes, when it was opened */
+    int     fd;   /* descriptor; -1: not open */
+    int64_t size; /* bytes when it was opened */
     char    name[GR_FILE_NAME];
 };
 
@@ -22,18 +22,18 @@ int32_t gr_file_read(const struct gr_file *file, int64_t offset, void *to, int64
 /** Write all bytes from `offset` on to an open file. \return 0; -1: errno has the reason */
 int gr_file_write(int fd, int64_t offset, const void *from, int64_t bytes);
 
-/** Accepts a file that is not open. */
+/** Close a file. Has no effect if it is not open. */
 void gr_file_close(struct gr_file *file);
 
 /** The text for an errno, independent of the locale. */
 const char *gr_file_errno_text(int code);
 
-/** The name for messages of a file that the user named: the whole path, or "..." and its end if it is too long. */
+/** Shorten a path that the user gave for messages: the whole path, or "..." and its end if it is too long. */
 void gr_file_show_path(char shown[GR_FILE_NAME], const char *path);
 
-/** The name for messages: the last two components of folder/file (of folder, if file is NULL), cut to fit. */
+/** Shorten a path for messages: the last two components of folder/file (of folder, if file is NULL), cut to fit. */
 void gr_file_show(char shown[GR_FILE_NAME], const char *folder, const char *file);
 
-/** A short copy of bytes for a message, with every byte printable. */
+/** Copy the first bytes of a text for a message, and replace those that are not printable. */
 #define GR_FILE_QUOTE 40
 const char *gr_file_quote(char quoted[GR_FILE_QUOTE], const char *bytes, int64_t count);

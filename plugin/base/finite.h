@@ -1,5 +1,5 @@
-/* Whether floats are finite, in a loop that compilers vectorise: one pass at the speed of memory; and a difference that
- * does not overflow.
+/* Checks that floats are finite, in a loop that compilers vectorise and that reads at the speed of memory; and
+ * subtracts without overflow.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -22,7 +22,7 @@ static inline int gr_all_finite(const float *x, int64_t count)
     return found == 0;
 }
 
-/** The first value that is not finite, or count. */
+/** The index of the first value that is not finite, or count. */
 static inline int64_t gr_first_not_finite(const float *x, int64_t count)
 {
     int64_t i = 0;
@@ -32,7 +32,7 @@ static inline int64_t gr_first_not_finite(const float *x, int64_t count)
     return i;
 }
 
-/** The same for doubles. */
+/** The index of the first double that is not finite, or count. */
 static inline int64_t gr_first_not_finite_double(const double *x, int64_t count)
 {
     const uint64_t exponent = 0x7ff0000000000000u;
@@ -51,7 +51,8 @@ static inline int64_t gr_first_not_finite_double(const double *x, int64_t count)
     return i;
 }
 
-/** x - highest of finite x <= highest, or a number with the same exponential, 0, where the difference may overflow. */
+/** x - highest for finite x <= highest, but at least -200, so that it does not overflow. As floats, exponentials of
+ *  such numbers are 0. */
 static inline float gr_below(float x, float highest)
 {
     return x / 2 - highest / 2 < -100 ? -200 : x - highest;

@@ -1,4 +1,4 @@
-/* What a public call does to the floating-point environment of its thread.
+/* Masks the floating-point traps of a thread during a public call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/fp.h"
 

@@ -1,8 +1,8 @@
 /* The list of handles, and the callers of a context.
  *
- * A list is complete at any time: its links are written last. A thread that holds the lock of a list may take the lock
- * of a context, but not the other way round. So a context that was found in a list, directly or by one of its objects,
- * stays until the list is unlocked.
+ * A list is consistent at any time, because its links are written last. A thread that holds the lock of a list may take
+ * the lock of a context's callers, but not the other way round. So a context that was found in a list, directly or
+ * through one of its objects, exists until that list is unlocked.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/handle.h"
 
@@ -21,7 +21,7 @@
 
 enum { LIST_BITS = 12 };
 
-/* The list of the process, by hash of the address. */
+/* All handles of the process: one list for each hash of an address. */
 static struct {
     _Atomic pid_t     lock;
     struct gr_handle *first;
@@ -45,7 +45,7 @@ static uint32_t list_of(const void *object)
     return (uint32_t)(((uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - LIST_BITS));
 }
 
-/* The link to an object in its locked list, or NULL. */
+/* Find the link that points to an object in its list, which is locked; NULL: it is not listed. */
 static struct gr_handle **find(const void *object)
 {
     struct gr_handle **link = &gr_handles[list_of(object)].first;
@@ -54,7 +54,7 @@ static struct gr_handle **find(const void *object)
     return *link != NULL ? link : NULL;
 }
 
-/* Why an object is not to be used, or OK. Its list is locked. */
+/* The state of an object as an argument; all but GOOD are refused. Read while the list of the object is locked. */
 enum verdict { GOOD, UNKNOWN, OTHER_KIND, OVERWRITTEN, OTHER_CONTEXT };
 
 static enum verdict judge(struct gr_handle *const *link, enum gr_handle_kind kind)
@@ -145,8 +145,8 @@ int32_t gr_handle_check(const graft_context *context, const void *object, enum g
                    kind_name(kind), (const void *)other, (const void *)context);
 }
 
-/* Make `where` the running call, unless another call runs. The lock of the callers is held. \return NULL, or the
- * running call */
+/* Record `where` as the running call, unless another call runs. The lock of the callers is held. \return NULL, or the
+ * name of the call that runs */
 static const char *occupy(struct gr_callers *callers, const char *where, int *same_thread)
 {
     if (callers->running != NULL) {
@@ -297,7 +297,7 @@ void gr_handle_leave(graft_context *context)
             return;
         } else {
             tell_left(context);
-            gr_log_end(context); /* the host's log may go with close() */
+            gr_log_end(context); /* the host's log() need not be callable after close() */
         }
     }
 }
@@ -314,8 +314,8 @@ void gr_handle_close(graft_context *context, const char *where)
     if (context == NULL) return;
     gr_lock_word(&gr_handles[list].lock, self);
     link = find(context);
-    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: nothing is
-     * freed. */
+    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: so nothing
+     * is freed. */
     if (judge(link, GR_HANDLE_CONTEXT) == GOOD && context->owner == self) {
         struct gr_callers *callers = &context->callers;
 

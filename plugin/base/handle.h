@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/** The kinds of handles: X(constant, word). The type is graft_WORD. */
+/** The kinds of handles, as X(constant, word): GR_HANDLE_constant is the kind of graft_word objects. */
 #define GR_HANDLE_MAP(X)                                                                                               \
     X(CONTEXT, context)                                                                                                \
     X(MATRIX, matrix)                                                                                                  \
@@ -26,37 +26,39 @@
 enum gr_handle_kind { GR_HANDLE_MAP(GR_HANDLE_ENUM) GR_HANDLE_KINDS };
 #undef GR_HANDLE_ENUM
 
-/** The first member of every object that a host can have. */
+/** The first member of every object that is given to a host. */
 struct gr_handle {
-    uint64_t            magic; /* while it is listed */
+    uint64_t            magic; /* a constant while the object is listed */
     enum gr_handle_kind kind;
     graft_context      *context;
-    struct gr_handle   *next; /* in the list; after destroy() is called, in the list of objects that wait for it */
+    struct gr_handle   *next; /* next object of its list; after the call of destroy(), of the list of waiting objects */
     void (*destroy)(void *object);
-    const char *where; /* the call of destroy() */
+    const char *where; /* name of the public call that destroys the object */
 };
 
 enum gr_closing { GR_OPEN, GR_CLOSE_ASKED, GR_CLOSED };
 
 /** The callers and objects of a context. */
 struct gr_callers {
-    _Atomic pid_t     lock;    /* the process whose thread reads or writes the rest; 0: none */
-    _Atomic int32_t   check;   /* option "check", which callers read before they have the context */
-    const char       *running; /* the public call that runs, or NULL */
-    pthread_t         thread;  /* which makes it */
+    _Atomic pid_t     lock;    /* the process whose thread reads or writes the other fields; 0: none */
+    _Atomic int32_t   check;   /* option "check", which calls read before they know that the context exists */
+    const char       *running; /* name of the running public call, or NULL */
+    pthread_t         thread;  /* the thread of the running call */
     enum gr_closing   closing;
-    struct gr_handle *waiting; /* objects that another thread destroyed during this call */
+    struct gr_handle *waiting; /* list of objects that other threads destroyed during the running call */
     int64_t           live[GR_HANDLE_KINDS];
 };
 
-/** List an object that is about to be given to the host, so that calls on it are legal. Only for calls that succeed. */
+/** List an object that the call is about to return to the host, so that later calls accept it. Only for calls that
+ *  succeed. */
 void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *context);
 
 /** Remove an object from the list, if it is listed. gr_handle_destroy() also does this. */
 void gr_handle_fini(void *object);
 
-/** A whole public call that destroys an object: the handle is no longer listed, and destroy(object) is called, or, if
- *  another call of the context runs, when that call ends. A pointer that is not a handle of this kind is ignored. */
+/** Perform a whole public call that destroys an object. The handle is no longer listed. destroy(object) is called now,
+ *  or at the end of the call of the context that runs at present. A pointer that is not a handle of this kind is
+ *  ignored. */
 void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where, void (*destroy)(void *object));
 
 /** Check an object that is argument `name` of a call. With option check=no only checks without cost are made.
@@ -64,7 +66,7 @@ void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where
 int32_t gr_handle_check(const graft_context *context, const void *object, enum gr_handle_kind kind, const char *name,
                         graft_error *error);
 
-/** The number of objects of a kind in the context, and the word for the kind. */
+/** The number of listed objects of a kind in the context, and the word for the kind. */
 int64_t     gr_handle_count(graft_context *context, enum gr_handle_kind kind);
 const char *gr_handle_word(enum gr_handle_kind kind);
 
@@ -72,7 +74,7 @@ const char *gr_handle_word(enum gr_handle_kind kind);
 int gr_handle_is(const void *object, enum gr_handle_kind kind);
 
 /** Find the context of an object and begin the call `where` in it. *held is the context if gr_handle_leave() is
- *  required, else NULL. `held` NULL: for a call that is legal during another call, and is not recorded.
+ *  required, else NULL. If `held` is NULL, the call is legal during another call, and is not recorded.
  *  \return OK; ERR_ARG (NULL); ERR_FORKED; ERR_STATE (as gr_handle_check(); the context was closed; another call runs
  *          in it) */
 int32_t gr_handle_enter(const void *object, enum gr_handle_kind kind, const char *where, graft_context **held,
@@ -82,5 +84,6 @@ int32_t gr_handle_enter(const void *object, enum gr_handle_kind kind, const char
  *  objects. */
 void gr_handle_leave(graft_context *context);
 
-/** The public call that closes a context: it is freed now, or with the last of its calls and objects. */
+/** Perform the public call that closes a context: it is freed now, or at the end of the running call, or with its last
+ *  object. */
 void gr_handle_close(graft_context *context, const char *where);

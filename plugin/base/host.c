@@ -1,4 +1,4 @@
-/* Defaults for the host's functions, and the host that modules see.
+/* Default functions for the host, and the host struct that modules get.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 #include "base/options.h"
@@ -16,8 +16,8 @@ static void log_nothing(void *self, graft_log_level level, const char *message)
     (void)self, (void)level, (void)message;
 }
 
-/* Large blocks use huge pages where the system grants them: rows are read in random order, and with small pages each
- * read would be a TLB miss. */
+/* The C library's allocator. Large blocks use huge pages where the system has them: rows are read in random order, and
+ * with small pages each read would be a TLB miss. */
 static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
 {
     void *memory;
@@ -25,7 +25,7 @@ static void *allocate_c(void *self, uint64_t bytes, uint64_t alignment)
     (void)self;
     if (bytes > INT64_MAX - HUGE_PAGE) return NULL;
     if (bytes >= 2 * HUGE_PAGE && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
-    bytes = (bytes + alignment - 1) / alignment * alignment; /* as aligned_alloc() requires */
+    bytes = (bytes + alignment - 1) / alignment * alignment; /* aligned_alloc() requires a multiple of the alignment */
     memory = aligned_alloc(alignment, bytes);
     if (memory != NULL && bytes >= 2 * HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
     return memory;
@@ -64,7 +64,7 @@ static void deallocate_for_module(void *self, void *memory, uint64_t bytes, uint
     host->deallocate(host->self, memory, bytes, alignment);
 }
 
-/* Options for modules, and the extensions of the host. */
+/* Answer requests of modules for options, and forward all others to the host. */
 static const void *extension_for_module(void *self, const char *id)
 {
     const graft_context *context = self;
@@ -74,7 +74,7 @@ static const void *extension_for_module(void *self, const char *id)
     return context->host.extension(context->host.self, id);
 }
 
-/* A host for modules, which forwards all calls. */
+/* All functions of this host forward to the host of the context. */
 graft_host gr_context_module_host(graft_context *context)
 {
     graft_host host = context->host;
@@ -87,7 +87,7 @@ graft_host gr_context_module_host(graft_context *context)
     return host;
 }
 
-/* The host gives both allocate and deallocate, or neither; then the C library's functions are used. */
+/* A host has both allocate and deallocate, or neither; then those of the C library are used. */
 int32_t gr_context_complete_host(graft_host *ours, const graft_host *theirs, graft_error *error)
 {
     const uint64_t known = GRAFT_HOST_NO_ENVIRONMENT | GRAFT_HOST_STARTS_LIBRARIES;

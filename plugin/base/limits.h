@@ -1,5 +1,5 @@
-/* Sizes of chunks, blocks and buffers. Any positive value gives correct results, unless its line has a condition. A
- * build with meson option small_limits has small values, so that tests with few rows meet every boundary.
+/* Sizes of chunks, blocks and buffers. Results are correct with any positive value that meets the conditions stated
+ * below. A build with meson option small_limits has small values, so that tests with few rows meet every boundary.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -10,10 +10,10 @@
 #endif
 
 enum {
-    /* Loops over rows and edges. Sums are made chunk by chunk, so a size is part of the bits of a result. */
+    /* Loops over rows and edges. Sums are formed chunk by chunk, so these sizes affect the rounding of results. */
     GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* operations that justify one more thread */
     GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* rows of messages, and of kernels that report rows */
-    GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* rows of layers */
+    GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* rows of layers in a chunk */
     GR_MGN_ROWS = GR_LIMIT(240, 4),                  /* of model mgn: nodes, or edges. Divided by the rows that
                                                         libraries compute together, from 2 to 48 */
     GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* columns of sums over labels */
@@ -24,26 +24,26 @@ enum {
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row for insertion sort */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* fewest rows of a block in joint partitions; affects results */
 
-    /* Evaluations by blocks of rows: bytes of copies of rows, and their least number; the bytes of arrays of all rows
-     * above which auto uses blocks. */
+    /* Evaluation by blocks of rows: the bytes for copies of rows in a block, but at least this many rows; and the size
+     * of all activations above which by_rows=auto evaluates by blocks. */
     GR_EVALUATION_BYTES = GR_LIMIT(32 << 20, 1024),
     GR_EVALUATION_SOURCES_LEAST = GR_LIMIT(1024, 8),
     GR_EVALUATION_WHOLE_BYTES = GR_LIMIT(1 << 30, 1 << 16),
 
-    /* Kernel simd. About the number of entries of a task: a row with more than twice as many is cut into segments of
-     * this size, whose results are combined in order, independently of the threads. */
+    /* Kernel simd: entries and rows of a task, approximately. A row with more than twice as many entries is cut into
+     * segments of this size, whose results are combined in order, independently of the threads. */
     GR_TASK_ENTRIES = GR_LIMIT(8192, 4),
     GR_TASK_ROWS = GR_LIMIT(1024, 2),
     GR_SIMD_STRIP = GR_LIMIT(256, 64),     /* columns of one sweep over a row: a power of two, at least 64 */
-    GR_REPORT_BYTES = GR_LIMIT(65536, 64), /* of rows that are reported together */
+    GR_REPORT_BYTES = GR_LIMIT(65536, 64), /* bytes of rows that are reported together */
 
     /* Messages and files, in bytes. */
-    GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* CRC of one thread at a time: some tens of microseconds */
-    GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* from here on three CRCs are computed side by side; at least 24 */
+    GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* bytes whose CRC a thread computes at once: some tens of us */
+    GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* bytes from which three CRCs are computed side by side; at least 24 */
     GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* largest copied message between threads; a notice of comm fits */
     GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* bytes of rows that are redistributed at a time */
     GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least so many bytes of each row */
-    GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* of messages to a partitioner: a multiple of 8 */
-    GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* of a Matrix Market file */
-    GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file */
+    GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* bytes of a message to a partitioner; a multiple of 8 */
+    GR_TEXT_BUFFER = GR_LIMIT(1 << 16, 64),   /* bytes of a Matrix Market file that are read at once */
+    GR_EDGES_AT_ONCE = GR_LIMIT(2048, 2)      /* edges of a .npy file that are read at once */
 };

@@ -1,4 +1,4 @@
-/* Digests of borrowed arrays.
+/* Computes and compares digests of borrowed arrays.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/loan.h"
 

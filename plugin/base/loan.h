@@ -9,7 +9,7 @@ enum { GR_LOANS = 12 };
 
 struct gr_loan {
     const char *name;
-    uint32_t    what; /* a bit of the caller, which excludes the array from check() */
+    uint32_t    what; /* a bit that the caller gives the array; check() can except it. 0: no bit */
     const void *data;
     int64_t     rows, row_bytes, stride; /* bytes */
     uint32_t    digest;                  /* CRC32C of the rows, without the gaps between them */
@@ -20,16 +20,16 @@ struct gr_loans {
     struct gr_loan at[GR_LOANS];
 };
 
-/** Compute the digest of an array. A digest of the same name is replaced; a new digest is added only with check=full,
- *  so that objects created with other values have none. NULL is not added. */
+/** Compute the digest of an array. It replaces the digest with the same name. A first digest is stored only if option
+ *  check is full when the object is created. NULL is not stored. */
 void gr_loan_take(struct gr_loans *loans, const graft_context *context, const struct gr_loan *loan);
 
-/** Compute the digests of a matrix with arrays of the host: `names` of its row pointers, columns and values; `pattern`
- *  is the bit of the first two, `values` the bit of the last. */
+/** Compute the digests of the arrays of a matrix. `names` are the names of its row pointers, columns and values;
+ *  `pattern` is the bit of the first two, and `values` that of the last. */
 void gr_loan_take_csr(struct gr_loans *loans, const graft_context *context, const graft_csr *csr,
                       const char *const names[3], uint32_t pattern, uint32_t values);
 
-/** With check=full, compare all digests except those in `except`. \return OK; ERR_STATE: an array of `whose` has
- *  changed without calls[i], where `what` of the array is bit i. */
+/** With check=full, compare all digests except those of arrays with a bit in `except`. \return OK; ERR_STATE: an array
+ *  of object `whose` has changed, and calls[i], the call that announces changes of arrays with bit i, was not made. */
 int32_t gr_loans_check(const struct gr_loans *loans, const graft_context *context, uint32_t except, const char *whose,
                        const char *const *calls, graft_error *error);

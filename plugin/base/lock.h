@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/** Attempts of a thread between two calls of the scheduler. */
+/** The number of attempts of a thread after which it yields its processor. */
 enum { GR_LOCK_SPINS = 64 };
 
 static inline void gr_lock_word(_Atomic pid_t *word, pid_t self)
@@ -16,7 +16,7 @@ static inline void gr_lock_word(_Atomic pid_t *word, pid_t self)
 
     for (int spins = 0;
          !atomic_compare_exchange_weak_explicit(word, &found, self, memory_order_acquire, memory_order_relaxed);) {
-        if (found != self) continue; /* another process: its thread does not exist in this one */
+        if (found != self) continue; /* another process holds it: its thread does not exist in this process */
         found = 0;
         if (++spins % GR_LOCK_SPINS == 0) sched_yield();
     }

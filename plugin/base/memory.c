@@ -1,4 +1,4 @@
-/* Memory from the host. A header before each block stores its size, which the host's deallocate() needs.
+/* Allocates memory from the host. A header before each block stores its size, which the host's deallocate() needs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 
@@ -10,7 +10,7 @@ enum { LINE = 64 };
 
 /* The header of a block. `next` links the blocks of a pool. */
 struct header {
-    uint64_t bytes; /* of the whole block with this header */
+    uint64_t bytes; /* of the whole allocation, including this header */
     void    *next;
 };
 

@@ -14,12 +14,12 @@ void *gr_new(const graft_context *context, int64_t count, uint64_t element_bytes
 /** Free a block, or leak it if a library may still write to memory of the context: see gr_comm_endpoint_cancel(). */
 void  gr_free(const graft_context *context, void *memory);
 
-/** The bytes of the host's memory for a block of `count` elements. */
+/** The bytes that the host allocates for a block of `count` elements. */
 int64_t gr_memory_block_bytes(int64_t count, uint64_t element_bytes);
-/** The bytes of the host's memory for this block; 0 for NULL. */
+/** The bytes that the host has allocated for this block; 0 for NULL. */
 int64_t gr_memory_bytes(const void *memory);
 
-/** The same with a host and no context: for built-in modules and the context itself. */
+/** As GR_NEW and gr_free(), with a host instead of a context: for built-in modules and the context itself. */
 #define GR_HOST_NEW(host, ptr, count, error)                                                                           \
     (((ptr) = gr_memory_host_new((host), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK : GRAFT_ERR_NOMEM)
 
@@ -27,20 +27,20 @@ void *gr_memory_host_new(const graft_host *host, int64_t count, uint64_t element
                          graft_error *error);
 void  gr_memory_host_free(const graft_host *host, void *memory);
 
-/** Blocks that are freed together. Zeroed, it is empty. */
+/** Blocks that are freed together. A zeroed pool is empty. */
 struct gr_pool {
     void   *first;
     int64_t bytes;
 };
 
-/** As GR_NEW; the pool owns the block. */
+/** As GR_NEW, but the pool owns the block. */
 #define GR_POOL_NEW(context, pool, ptr, count, error)                                                                  \
     (((ptr) = gr_pool_new((context), (pool), (count), sizeof *(ptr), #ptr, (error))) != NULL ? GRAFT_OK                \
                                                                                              : GRAFT_ERR_NOMEM)
 
 void *gr_pool_new(const graft_context *context, struct gr_pool *pool, int64_t count, uint64_t element_bytes,
                   const char *name, graft_error *error);
-/** Let the pool own a block of gr_new(); NULL: no change. */
+/** Make the pool the owner of a block of gr_new(). NULL changes nothing. */
 void  gr_pool_adopt(struct gr_pool *pool, void *memory);
 void  gr_pool_fini(const graft_context *context, struct gr_pool *pool);
 

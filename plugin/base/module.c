@@ -1,4 +1,4 @@
-/* Loads modules.
+/* Loads modules, and makes them ready for use.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/module.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* dlsym() also finds symbols of libraries that the module depends on; only the module's own symbol counts. */
+/* Find graft_module() of the module itself. dlsym() also finds symbols of libraries that the module depends on. */
 static graft_module_fn own_entry(void *library, const char *path)
 {
     graft_module_fn entry = NULL;
@@ -28,7 +28,8 @@ static graft_module_fn own_entry(void *library, const char *path)
     return entry;
 }
 
-/* The sizes of complete tables in version 1 of the contract: fields added later may be missing. */
+/* Whether a table has all fields that version 1 of the contract requires. Fields that were added later may be
+ * missing. */
 static int table_is_whole(const graft_module_table *table)
 {
     const uint32_t             least = offsetof(graft_module_table, transport);
@@ -51,7 +52,7 @@ static int table_is_whole(const graft_module_table *table)
            t->description && t->open;
 }
 
-/* Copy the fields of a table that both sides know; the rest stays 0. */
+/* Copy the fields of a table that both this library and the module know. Other fields stay 0. */
 static void copy_known(void *ours, uint32_t our_size, const void *theirs)
 {
     uint32_t size;
@@ -78,8 +79,8 @@ static void copy_tables(struct gr_module_tables *ours, const graft_module_table 
 }
 
 /* The address space that a module needs for its library. OpenBLAS maps 128 MB for each thread while it is loaded, and
- * again when our threads call it; if the process may not map as much, it retries for ever. oneDNN crashes if it has no
- * memory for generated code. */
+ * again when our threads call it; if the process may not map as much, OpenBLAS retries for ever. oneDNN crashes if it
+ * has no memory for generated code. */
 static int64_t address_space_of(const struct gr_module *module)
 {
     const int64_t mb = 1 << 20, threads = omp_get_max_threads(), processors = omp_get_num_procs();
@@ -101,7 +102,7 @@ static int32_t check_address_space(const struct gr_module *module, graft_error *
                    (long long)(left / mb), module->name, (long long)(need / mb));
 }
 
-/* As dlopen(). A library that comes with a module may bind the calling thread to processors. */
+/* Call dlopen(). A library that the module depends on may bind the calling thread to processors; this is undone. */
 static void *load_library(const char *path)
 {
     struct gr_affinity affinity;
@@ -188,8 +189,8 @@ static const char *module_description(const graft_module_table *table)
     return table->dense != NULL ? table->dense->description : table->transport->description;
 }
 
-/* A module without a note has preference 1: its own preference is known only after loading, and the order must not
- * depend on loading. */
+/* A module without a note has preference 1 in the list: the preference in its table is known only after loading, and
+ * the order of modules must not depend on loading. */
 int32_t gr_module_examine(struct gr_module *module, graft_error *error)
 {
     graft_module_note note;
@@ -206,7 +207,7 @@ int32_t gr_module_examine(struct gr_module *module, graft_error *error)
     return gr_module_note_check(&note, error);
 }
 
-/* The table must agree with the list and the note. */
+/* Check that the loaded table agrees with the name in the list and with the note. */
 static int32_t check_identity(const struct gr_module *module, graft_error *error)
 {
     const graft_module_table *table = module->table;
@@ -239,7 +240,7 @@ int32_t gr_module_use(graft_context *context, struct gr_module *module, graft_er
     gr_log(context, GRAFT_LOG_DEBUG, "using %s '%s': %s", module->kind, module->name, module->detail);
 done:
     if (rc < 0) {
-        /* Lack of memory may pass; any other failure is final. */
+        /* A lack of memory may be temporary; any other failure is final. */
         module->status = rc == GRAFT_ERR_NOMEM ? 0 : rc;
         snprintf(module->detail, sizeof module->detail, "%s", error->message);
         gr_log(context, GRAFT_LOG_INFO, "%s '%s' is not used: %s", module->kind, module->name, module->detail);
@@ -287,7 +288,7 @@ int32_t gr_module_load(graft_context *context, const char *path, graft_error *er
     module = gr_module_find_file(context, real);
     rc = module != NULL ? gr_module_use(context, module, error) : load_unlisted(context, real, error);
     if (rc < 0) return rc;
-    /* A module loaded by the host has its own preference, also without a note. */
+    /* A module that the host loaded has the preference of its table, even without a note. */
     module = gr_module_find_file(context, real);
     module->preference = gr_module_preference(module->table);
     return GRAFT_OK;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An empty place of the list had an unused module whose file has vanished. Other modules keep their places, because
- * matrices store prepared data by the index of the kernel. */
+/* A free entry had an unused module whose file has vanished. Other modules are never moved, because matrices store data
+ * that a kernel has prepared by the index of the kernel. */
 struct gr_module *gr_module_place(graft_context *context)
 {
     struct gr_modules *modules = &context->modules;
@@ -129,7 +129,7 @@ static const char *name_of_kind(const void *arg, int32_t index)
     return NULL;
 }
 
-/* Equal preferences are ordered by name, not by the order of a folder. */
+/* Modules of equal preference are ordered by name, because the order of files in a folder is arbitrary. */
 static int comes_before(const struct gr_module *a, const struct gr_module *b)
 {
     return a->preference != b->preference ? a->preference > b->preference : strcmp(a->name, b->name) < 0;

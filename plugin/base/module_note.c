@@ -1,4 +1,5 @@
-/* Finds the note of a module in the bytes of its file. The file may be anything: no offset that it states is used.
+/* Finds the note of a module in the bytes of its file. Offsets in the file are not used, because the file may be
+ * damaged.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/module.h"
@@ -9,16 +10,16 @@
 #include <link.h>
 #include <string.h>
 
-/* Linkers put notes first; tools that change a file may move them. */
+/* Linkers put notes at the beginning of a file, but tools that change files may move them. */
 enum { PIECE = 16384, SEARCHED_MOST = 1 << 26 };
 
-/* What precedes the note in the file (GRAFT_MODULE_NOTE). */
+/* The bytes that precede the note in the file (GRAFT_MODULE_NOTE). */
 static const struct mark {
     uint32_t type;
     char     owner[8];
 } note_mark = { GRAFT_MODULE_NOTE_TYPE, GRAFT_MODULE_NOTE_OWNER };
 
-/* The header of this library defines the properties of a loadable library. */
+/* Check that a file is a shared library for the processor of this library, whose own header serves as the example. */
 static int32_t check_header(const ElfW(Ehdr) * header, graft_error *error)
 {
     const ElfW(Ehdr) * own;
@@ -40,7 +41,7 @@ static int text_ends(const char *text, size_t capacity)
     return text[0] != '\0' && memchr(text, '\0', capacity) != NULL;
 }
 
-/* \return 1; ERR_MODULE */
+/* Check the values of a note. \return 1; ERR_MODULE */
 static int32_t check_note(const graft_module_note *note, graft_error *error)
 {
     if (note->size < GRAFT_HAS(graft_module_note, name) || note->abi_min > note->abi_max ||
@@ -49,7 +50,7 @@ static int32_t check_note(const graft_module_note *note, graft_error *error)
     return 1;
 }
 
-/* Pieces overlap, so that a note is whole in one of them. */
+/* Read a file in pieces and search each. Pieces overlap, so that every note is complete in one of them. */
 static int32_t search_file(const struct gr_file *file, graft_module_note *note, graft_error *error)
 {
     const int64_t             whole = sizeof note_mark + sizeof *note;

@@ -15,13 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One search, whose results replace earlier, unused results of the context. */
+/* The results of a search, which replace the unused modules of the context. */
 struct gr_search {
     graft_context    *context;
     struct gr_modules found;
 };
 
-/* Whether a file has the name of a module: [lib]graft_*.so, maybe followed by a version. */
+/* Whether the name of a file is that of a module: [lib]graft_*.so, possibly followed by a version. */
 static int looks_like_module(const char *file)
 {
     const char *end = strstr(file, ".so");
@@ -31,7 +31,7 @@ static int looks_like_module(const char *file)
            (end[3] == '\0' || (end[3] == '.' && isdigit((unsigned char)end[4])));
 }
 
-/* Split "graft_KIND_NAME.so" into kind and name. \return NULL, or the error of the name */
+/* Split "graft_KIND_NAME.so" into kind and name. \return NULL, or a text that says what is wrong with the name */
 static const char *split_file_name(const char *file, char kind[16], char name[32])
 {
     int used = 0;
@@ -42,8 +42,8 @@ static const char *split_file_name(const char *file, char kind[16], char name[32
     return "its name has none of the kinds kernel, dense and transport";
 }
 
-/* Whether the name is taken by a built-in module, by a module in use, or by a module found before. Logged unless it is
- * the same file. */
+/* Whether a built-in module, a module in use, or a module found before has this name. Unless it is the same file, this
+ * is logged. */
 static int is_taken(struct gr_search *search, const char *kind, const char *name, const char *path)
 {
     const struct gr_module *other = gr_module_find(search->context, kind, name);
@@ -61,7 +61,7 @@ static int is_taken(struct gr_search *search, const char *kind, const char *name
     return 1;
 }
 
-/* Read the note of a file: its preference, or the reason why the file is not usable. */
+/* Read the note of a file into the module: its preference, or the reason why it is not usable. */
 static void take_note(const graft_context *context, struct gr_module *module)
 {
     graft_error error = { .size = sizeof error };
@@ -92,8 +92,8 @@ static int32_t add_file(struct gr_search *search, const char *path, const char *
     return GRAFT_OK;
 }
 
-/* Find the modules of a folder by absolute path, because the host may change its directory before one is loaded. A
- * folder that cannot be read has none. */
+/* Add the modules of a folder by absolute path, because the host may change its current directory before they are
+ * loaded. A folder that cannot be read counts as empty. */
 static int32_t scan_folder(struct gr_search *search, const char *folder, graft_error *error)
 {
     char           real[PATH_MAX];
@@ -116,7 +116,8 @@ done:
     return rc;
 }
 
-/* The folders of module.path, then the library's, then "graft" in it, where modules are installed. */
+/* Search the folders of option module.path, then the folder of the library, then its subfolder "graft", where modules
+ * are installed. */
 static int32_t scan_folders(struct gr_search *search, const char *path, graft_error *error)
 {
     char folder[PATH_MAX];
@@ -143,7 +144,7 @@ static int32_t scan_folders(struct gr_search *search, const char *path, graft_er
     return GRAFT_OK;
 }
 
-/* Replace the unused files of the context by the found files. */
+/* Replace the unused modules of the context by the found ones. */
 static void take_found(struct gr_search *search)
 {
     struct gr_modules *modules = &search->context->modules;

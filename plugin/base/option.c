@@ -1,4 +1,4 @@
-/* Setting and describing options, and the nearest name for a wrong one.
+/* Sets and describes options, and suggests the nearest name for an unknown one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option.h"
 
@@ -19,14 +19,15 @@ static const char *option_key(const void *options, int32_t index)
     return row != NULL ? row->key : NULL;
 }
 
-/* A letter as names are compared, in which MXM_KERNEL equals mxm.kernel. */
+/* Convert a letter for comparisons in which MXM_KERNEL equals mxm.kernel. */
 static int folded(char letter)
 {
     if (letter == '_') return '.';
     return letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter;
 }
 
-/* Number of insertions, deletions and replacements between two texts of at most 63 letters. */
+/* The number of insertions, deletions and replacements of letters that turn one text into the other. Texts have at most
+ * 63 letters. */
 static int edit_distance(const char *a, const char *b)
 {
     int       row[64];
@@ -61,7 +62,7 @@ const char *gr_option_nearest(const char *text, const char *(*next)(const void *
     return best;
 }
 
-/* The legal values: the words, or the kind of number. */
+/* A description of the legal values: their words, or the kind of number. */
 static const char *type_text(const struct gr_option_row *row)
 {
     switch (row->type) {
@@ -89,7 +90,7 @@ static int32_t refuse(const struct gr_option_row *row, const char *name, const c
                    range_text(row)[0] != '\0' ? " in " : "", range_text(row), row->help);
 }
 
-/* Whether a legal value equals the present value of the option. */
+/* Whether a legal value equals the current value of the option. */
 static int is_as_before(const graft_context *context, const struct gr_option_row *row, const char *value,
                         const union gr_option_value *parsed)
 {
@@ -107,7 +108,7 @@ static uint32_t keepers_of(const struct gr_options *options, const struct gr_opt
            (row->flags & GR_EVERYWHERE ? list->keepers_everywhere : 0);
 }
 
-/* Refuse a new value while an object is alive that has read the old one: the object would not change. */
+/* Refuse a new value while an object exists that keeps the old one, because the object would not change. */
 static int32_t check_keepers(graft_context *context, const struct gr_option_row *row, graft_error *error)
 {
     const uint32_t keepers = keepers_of(&context->options, row);
@@ -124,7 +125,7 @@ static int32_t check_keepers(graft_context *context, const struct gr_option_row 
     return GRAFT_OK;
 }
 
-/* Set an option; `name` is the name of the option or variable, for the message. */
+/* Set an option. Error messages call it `name`, which is the name of the option or of a variable. */
 static int32_t put(graft_context *context, const struct gr_option_row *row, enum gr_option_source source,
                    const char *name, const char *value, graft_error *error)
 {
@@ -135,7 +136,7 @@ static int32_t put(graft_context *context, const struct gr_option_row *row, enum
 
     if (!gr_option_parse(row, value, &parsed)) return refuse(row, name, value, error);
     if (!is_as_before(context, row, value, &parsed)) GR_TRY(check_keepers(context, row, error));
-    /* 1e6 is stored as 1000000: hosts that ask for an option read digits. */
+    /* 1e6 is stored as 1000000, because hosts that ask for the value expect digits. */
     if (row->type == GR_TYPE_INTEGER) {
         snprintf(digits, sizeof digits, "%lld", (long long)parsed.integer);
         value = digits;
@@ -152,7 +153,7 @@ static int32_t put(graft_context *context, const struct gr_option_row *row, enum
 
 enum { VARIABLE_ROOM = 64, ADVICE_ROOM = 96 };
 
-/* The variable of an option, such as GRAFT_MXM_KERNEL of mxm.kernel. The locale of the host does not matter. */
+/* The environment variable of an option, such as GRAFT_MXM_KERNEL of mxm.kernel, independent of the host's locale. */
 static const char *variable_of(const char *key, char variable[VARIABLE_ROOM])
 {
     snprintf(variable, VARIABLE_ROOM, "GRAFT_%s", key);
@@ -171,7 +172,7 @@ static int32_t read_environment(graft_context *context, const struct gr_option_r
     return value != NULL ? put(context, row, GR_SOURCE_ENVIRONMENT, variable, value, error) : GRAFT_OK;
 }
 
-/* What a person may have meant by a name that no option has. */
+/* Advise a user who has written a name that no option has. */
 static const char *advise(const graft_context *context, const char *name, int is_variable, char advice[ADVICE_ROOM])
 {
     static const char *const devices[] = { "device", "gpu", "cuda", "rocm", "hip", "accelerator" };
@@ -185,7 +186,7 @@ static const char *advise(const graft_context *context, const char *name, int is
     return advice;
 }
 
-/* Whether some part of Graft reads this variable, or package managers set it: abi/README.md, "The environment". */
+/* Whether some part of Graft reads this variable, or package managers set it (abi/README.md, "The environment"). */
 static int is_known_variable(const struct gr_options *options, const char *name)
 {
     static const char *const others[] = { "LIBRARY", "GRB", "GRAPHBLAS", "ROOT", "HOME", "DIR", "PREFIX", "VERSION" };
@@ -200,7 +201,7 @@ static int is_known_variable(const struct gr_options *options, const char *name)
     return 0;
 }
 
-/* The removed option whose variable has this name, or NULL. */
+/* Find the removed option whose environment variable has this name; NULL: there is none. */
 static const struct gr_removed_option *removed_variable(const struct gr_options *options, const char *name)
 {
     char variable[VARIABLE_ROOM];

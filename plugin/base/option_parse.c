@@ -12,8 +12,8 @@
 
 _Static_assert(sizeof(enum gr_choice) == sizeof(int32_t), "choices are stored as int32_t");
 
-/* The text as a number in the C locale, whatever the host's; 0 if it is not one. newlocale() of "C" allocates nothing.
- */
+/* Read a text as a number in the C locale, whatever the host's locale. \return 0 if it is not a number. newlocale() of
+ * "C" allocates nothing. */
 static int parse_number(const char *text, double *number)
 {
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -25,7 +25,7 @@ static int parse_number(const char *text, double *number)
     return end != text && *end == '\0' && isfinite(*number) && !isspace((unsigned char)text[0]);
 }
 
-/* A whole number, which may be written as in 1e6. */
+/* Read an integer, which may be written as 1e6. */
 static int parse_integer(const char *text, int64_t *number)
 {
     char  *end = NULL;
@@ -40,14 +40,14 @@ static int parse_integer(const char *text, int64_t *number)
     return 1;
 }
 
-/* Whether a number lies in the range at the beginning of a text: "low..high", "[low..high)", "low.." or "". */
+/* Whether a number is in the range with which a text begins: "low..high", "[low..high)", "low.." or "". */
 static int in_range(const char *range, double number)
 {
     const char *dots = strstr(range, ".."), *end;
     double      low, high;
 
     if (dots == NULL) return 1;
-    /* Ends of ranges are whole numbers: the locale does not matter. */
+    /* the ends of ranges are integers, so the locale does not matter */
     low = strtod(range + (range[0] == '[' || range[0] == '('), NULL);
     if (number < low || (range[0] == '(' && number == low)) return 0;
     high = strtod(dots + 2, (char **)&end);
@@ -85,7 +85,7 @@ static int parse_widths(const char *range, const char *value, struct gr_widths *
     }
 }
 
-/* "q2", or "q2/q8". */
+/* Read "q2" or "q2/q8". */
 static int parse_pair(const char *words, const char *value, struct gr_pair *pair)
 {
     const size_t length = strcspn(value, "/");
@@ -134,7 +134,7 @@ static int is_wordless(const char *domain)
     return dots != NULL && (size_t)(dots - domain) < strcspn(domain, ":|");
 }
 
-/* "step:30:0.1", "step:30" or "step", by a domain such as "constant|step:1..=30:[0..1]=0.1". */
+/* Read "step:30:0.1", "step:30" or "step", with a domain such as "constant|step:1..=30:[0..1]=0.1". */
 static int parse_form(const char *domain, const char *value, struct gr_form *form)
 {
     const size_t length = strcspn(value, ":");
