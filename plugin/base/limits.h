@@ -14,8 +14,8 @@ enum {
     GR_OPERATIONS_OF_THREAD = GR_LIMIT(65536, 1024), /* operations that justify one more thread */
     GR_ROWS_AT_ONCE = GR_LIMIT(64, 2),               /* rows of messages, and of kernels that report rows */
     GR_CHUNK_ROWS = GR_LIMIT(512, 2),                /* rows of layers in a chunk */
-    GR_MGN_ROWS = GR_LIMIT(240, 4),                  /* of model mgn: nodes, or edges. Divided by the rows that
-                                                        libraries compute together, from 2 to 48 */
+    GR_MGN_ROWS = GR_LIMIT(240, 4),                  /* nodes or edges of model mgn: a multiple of the 2 to 48
+                                                        rows that libraries compute together, unless small */
     GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* columns of sums over labels */
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
     GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest columns that a thread of index_add takes */
@@ -25,7 +25,7 @@ enum {
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* fewest rows of a block in joint partitions; affects results */
 
     /* Evaluation by blocks of rows: the bytes for copies of rows in a block, but at least this many rows; and the size
-     * of all activations above which by_rows=auto evaluates by blocks. */
+     * of all activations above which eval.blocks=auto uses blocks. */
     GR_EVALUATION_BYTES = GR_LIMIT(32 << 20, 1024),
     GR_EVALUATION_SOURCES_LEAST = GR_LIMIT(1024, 8),
     GR_EVALUATION_WHOLE_BYTES = GR_LIMIT(1 << 30, 1 << 16),

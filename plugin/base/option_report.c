@@ -1,4 +1,4 @@
-/* Options without effect.
+/* Warns of options that have no effect.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One term of gr_option_row.needs, as text: KEY, "=" or "!=" or ">", and words. */
+/* One term of the field `needs` of an option, in the text: KEY, one of "=", "!=" and ">", and words. */
 struct term {
     const char *key, *words;
     size_t      length, key_length, words_length;
@@ -26,7 +26,7 @@ static struct term term_at(const char *text)
     return t;
 }
 
-/* The option of a term, or NULL: the number of processes. */
+/* Find the option that a term names; NULL: the term is about the number of processes. */
 static const struct gr_option_row *row_of(const struct gr_options *options, const struct term *t)
 {
     char key[48];
@@ -35,7 +35,7 @@ static const struct gr_option_row *row_of(const struct gr_options *options, cons
     return gr_option_find(options, key);
 }
 
-/* Whether the bytes of the parsed value equal one of the words. */
+/* Whether some bytes of the parsed value equal those of one of the words. */
 static int is_one_of(const struct gr_options *options, const struct gr_option_row *row, const struct term *t,
                      uint64_t from, uint64_t bytes)
 {
@@ -58,24 +58,24 @@ static int is_met(const struct gr_options *options, const struct term *t, uint32
     const struct gr_option_row *row = row_of(options, t);
     uint64_t                    bytes, step;
 
-    if (row == NULL) return (t->key[t->key_length] == '>') == (n_processes > 1); /* processes>1 or processes=1 */
+    if (row == NULL) return (t->key[t->key_length] == '>') == (n_processes > 1); /* "processes>1" or "processes=1" */
     if (!gr_option_in(options, row, tables)) return 1;
     bytes = row->type == GR_TYPE_FORM ? sizeof(int32_t) : gr_option_bytes(row); /* the word of a form */
     step = row->type == GR_TYPE_PAIR ? sizeof(int32_t) : bytes;
-    if (strcspn(t->key, ":") < t->key_length) bytes = step; /* KEY:forward */
+    if (strcspn(t->key, ":") < t->key_length) bytes = step; /* with "KEY:forward" only the first half */
     for (uint64_t from = 0; from < bytes; from += step)
         if (is_one_of(options, row, t, from, step) != t->is_negated) return 1;
     return 0;
 }
 
-/* Step from one term of alternatives to the next one; NULL after the last. */
+/* Move from one term of alternatives to the next; NULL after the last. */
 static const char *next_alternative(const char *at, const struct term *t)
 {
     at += t->length;
     return strncmp(at, " or ", strlen(" or ")) == 0 ? at + strlen(" or ") : NULL;
 }
 
-/* The first condition without a satisfied term, after its parenthesis; an empty text if there is none. */
+/* Find the first condition that is not met; skip its parenthesis. \return an empty text if all are met */
 static const char *first_unmet(const struct gr_options *options, const char *needs, uint32_t tables,
                                int32_t n_processes)
 {
@@ -103,7 +103,7 @@ int gr_option_has_effect(const struct gr_options *options, const struct gr_optio
     return *first_unmet(options, row->needs, tables, n_processes) == '\0';
 }
 
-/* A text is not parsed: the condition is whether it was set to another value. */
+/* Whether the option has its default. Texts are compared as texts, all other values after parsing. */
 static int is_default(const graft_context *context, const struct gr_option_row *row)
 {
     union gr_option_value value;
@@ -129,7 +129,7 @@ static void list_words(const struct term *t, char *list, size_t capacity)
     }
 }
 
-/* The reason why a condition is not met, as "option 'KEY' is VALUE" for each of its terms. */
+/* Write why a condition is not met, as "option 'KEY' is VALUE" for each of its terms. */
 static void list_reasons(const graft_context *context, const char *condition, char *list, size_t capacity)
 {
     size_t length = 0;
@@ -154,7 +154,7 @@ static void list_reasons(const graft_context *context, const char *condition, ch
     }
 }
 
-/* Whether an option was set and no warning of it was logged. */
+/* Whether an option was set, and no warning about it was logged yet. */
 static int is_unreported(const graft_context *context, const struct gr_option_row *row)
 {
     return !context->options.reported[gr_option_index(&context->options, row)] && !is_default(context, row);

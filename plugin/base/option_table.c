@@ -1,4 +1,4 @@
-/* The tables of options, and the values that belong to their rows.
+/* Finds the rows of options in their tables, and their values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Structs begin at multiples of this. */
+/* The structs of parsed values begin at multiples of this. */
 enum { ALIGNMENT = 16 };
 
 static uint64_t place_of(const struct gr_options *options, int32_t table)
@@ -152,7 +152,7 @@ void gr_options_copy_values(struct gr_options *to, const struct gr_options *from
     memcpy(to->values + place_of(to, gr_option_table_index(to, table)), gr_options_of(from, table), table->bytes);
 }
 
-/* The text of one option in a copy: its key and value. */
+/* Append the key and the value of one option to a copy. */
 static int32_t copy_option(const graft_context *context, const struct gr_option_row *row, char *to, int64_t bytes)
 {
     return 1 + snprintf(to, (size_t)bytes, "%s%c%s", row->key, 0, gr_option_text(context, row));

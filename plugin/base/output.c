@@ -1,4 +1,4 @@
-/* Files that appear complete or not at all.
+/* Writes files that appear complete or not at all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/output.h"
 
@@ -39,7 +39,8 @@ void gr_output_folder(char folder[PATH_MAX], const char *path)
     snprintf(folder, PATH_MAX, "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
 }
 
-/* After a crash the file has its name only if the folder is on the disk too. Some systems cannot sync a folder. */
+/* Write the folder of a file to the disk, because after a crash the file has its name only if the folder was written
+ * too. Some systems cannot do this. */
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -52,7 +53,7 @@ static void sync_folder(const char *path)
     close(fd);
 }
 
-/* A rename would replace a device or a pipe by a file. */
+/* Refuse a path that is not a regular file, because renaming would replace a device or a pipe by a file. */
 static int32_t check_place(const char *path, graft_error *error)
 {
     struct stat status;
@@ -73,9 +74,9 @@ static void copy_mode(const char *place, int to)
     if (stat(place, &status) == 0) (void)!fchmod(to, status.st_mode & 0777);
 }
 
-enum { LINKS_MOST = 40 }; /* as in Linux */
+enum { LINKS_MOST = 40 }; /* the limit of Linux */
 
-/* The file behind the symbolic links at `path`, which need not exist. \return 0, or errno */
+/* Find the file to which the symbolic links at `path` lead. It need not exist. \return 0, or errno */
 static int follow_links(char place[PATH_MAX], const char *path)
 {
     char target[PATH_MAX];
@@ -85,7 +86,7 @@ static int follow_links(char place[PATH_MAX], const char *path)
         const ssize_t length = readlink(place, target, sizeof target);
         char         *name = strrchr(place, '/');
 
-        if (length < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno; /* no link, or no file */
+        if (length < 0) return errno == EINVAL || errno == ENOENT ? 0 : errno; /* not a link, or no file */
         name = target[0] == '/' || name == NULL ? place : name + 1;
         if (length >= PATH_MAX - (name - place)) return ENAMETOOLONG;
         memcpy(name, target, (size_t)length);
@@ -155,10 +156,10 @@ static int copy_file(const char *path, const char *copy)
 
 enum { PREVIOUS_TRIES = 100 };
 
-/* Keep the present file as `previous`, by a hard link, or by a copy where the file system has no links. At every moment
- * there is a complete file at `place`, and one at `previous` if there was one before. An existing name is left from a
- * dead writer, because only this writer has the suffix; another writer may remove the link if it does not see this
- * writer. */
+/* Keep the current file as `previous`, by a hard link, or by a copy where the file system has no links. The link is
+ * made under a temporary name and then renamed, so at every moment there is a complete file at `place`, and one at
+ * `previous` if there was one. If the temporary name exists, a dead writer has left it, because only this writer has
+ * the suffix. Another writer that does not see this one may remove it, so this is tried several times. */
 static int keep_previous(const struct gr_output *output, const char *previous)
 {
     char beside[PATH_MAX];
@@ -175,12 +176,13 @@ static int keep_previous(const struct gr_output *output, const char *previous)
             failed = errno;
         }
         if (failed == 0 && rename(beside, previous) != 0) failed = errno;
-        unlink(beside); /* also if `previous` was the same file already: rename() does nothing then */
+        unlink(beside); /* rename() does nothing if both names are links to one file */
     }
     return failed;
 }
 
-/* The file stays open, and therefore locked, until it is renamed, so that no other writer takes its writer for dead. */
+/* The temporary file stays open, and thereby locked, until it is renamed: other writers remove unlocked temporary
+ * files. */
 int32_t gr_output_end(struct gr_output *output, const char *previous, graft_error *error)
 {
     int code = 0;

@@ -1,5 +1,5 @@
 /* Loops over rows in chunks of fixed size, divided among threads. Chunks do not depend on the number of threads, so a
- * sum over chunks in order has the same bits for any number.
+ * sum over chunks in order is bitwise identical for any number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -53,7 +53,7 @@ static inline void gr_rows_of_chunk(void *rows, int64_t chunk, int64_t begin, in
     of->body(of->arg, begin, end);
 }
 
-/** The same for a body that needs no number of its chunk. */
+/** As gr_parallel_chunks(), for a body that does not use the index of its chunk. */
 static inline void gr_parallel_rows(struct gr_team team, int64_t operations, int64_t n, int64_t chunk_rows,
                                     gr_rows_fn body, void *arg)
 {

@@ -1,9 +1,10 @@
-/* OpenMP ends the process if it cannot start a thread. So this file tries to start threads first, then the team.
+/* OpenMP ends the process if it cannot start a thread. So this file first tests whether the threads can be started, and
+ * then starts the team.
  *
  * libgomp has a pool for each thread that calls it, as large as the last team: a smaller team ends the threads that it
  * does not need, a larger one starts more, and a team of one changes nothing. So the last size is remembered for each
- * calling thread. libomp has one pool for all and ends no thread: with it a team may be smaller than necessary. A team
- * that the host, or another library, starts in the same thread is not seen here.
+ * calling thread. libomp has one pool for all and ends no thread: with it a team may be smaller than necessary. Teams
+ * that the host or another library starts in the same thread are unknown here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/pool.h"
 
@@ -24,10 +25,10 @@ struct probed {
     pid_t            id;
 };
 
-/* Between a probe and the start of the team no other call may take the threads. A forked child has no lock to wait for:
- * there gr_context_threads() returns 1 if its parent ever had a team. For each thread the keys store the size of its
- * last team, 0 for none, and the environment of its host in the outermost call that runs; the library has no other
- * thread-local storage. */
+/* The lock ensures that between a test and the start of a team no other call starts threads. A forked child never waits
+ * for it: there gr_context_threads() returns 1 if the parent ever had a team. The keys store two values for each
+ * thread: the size of its last team (0: none), and the host's floating-point environment in its outermost public call.
+ * The library has no other thread-local storage. */
 static struct {
     pthread_mutex_t lock;
     pthread_once_t  once;
@@ -52,7 +53,8 @@ int gr_pool_size(void)
     return size > 0 ? size : 1;
 }
 
-/* Traps are all that a call changes. Without memory for the pointer new threads have the environment of the call. */
+/* A call changes nothing of the environment but traps, so an environment without traps is not stored. If the system has
+ * no memory for the value, new threads start with the environment of the call. */
 void gr_pool_enter(const struct gr_fp *host)
 {
     if (!gr_fp_traps(*host) || !has_pool_keys() || pthread_getspecific(gr_pool.host) != NULL) return;
@@ -75,8 +77,8 @@ static void *wait_for_gate(void *arg)
     return NULL;
 }
 
-/* Start this many more threads, all at the same time, and end them; return the number started. A thread that was joined
- * counts against the limits of the system until its number is free, or has another owner. */
+/* Test how many more threads, up to `wanted`, can exist at the same time: start and end them. \return their number. An
+ * ended thread counts against the limits of the system until its id has been released, so this waits for that. */
 static int probe_threads(int wanted)
 {
     struct probed   probed[PROBED_MOST];
@@ -101,7 +103,7 @@ static int remember(int threads)
     return pthread_setspecific(gr_pool.size, (void *)(intptr_t)threads) == 0;
 }
 
-/* A team whose size cannot be stored is not started. Settings of OpenMP may make it smaller. */
+/* Start a team, which settings of OpenMP may make smaller. Without memory to store its size no team is started. */
 static int start_team(int threads)
 {
     const struct gr_fp  own = gr_fp_get();
@@ -109,7 +111,7 @@ static int start_team(int threads)
     int                 started = 0;
 
     if (!remember(threads)) return 1;
-    if (host != NULL) gr_fp_set(*host); /* new threads begin with the environment of the thread that starts them */
+    if (host != NULL) gr_fp_set(*host); /* new threads start with the environment of this thread */
 #pragma omp parallel num_threads(threads) reduction(+ : started)
     started++;
     gr_fp_set(own);

@@ -1,5 +1,6 @@
-/* Asks the processor for its instruction sets, once: a virtual machine emulates CPUID, which then takes 10 to 25 us.
- * The compiler's builtin would add code that runs when the library is loaded.
+/* Finds the instruction sets of the processor. It is asked only once, because a virtual machine emulates the
+ * instruction CPUID, which then takes 10 to 25 us. The compiler's builtin would add code that runs when the library is
+ * loaded.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/processor.h"
 
@@ -9,12 +10,12 @@
 #include <cpuid.h>
 #include <stddef.h>
 
-/* The query for a feature: a leaf of CPUID, and bits of its registers B and C. */
+/* Where CPUID states a feature: a leaf, and bits in its registers B and C. */
 struct cpuid_bits {
     unsigned leaf, b, c;
 };
 
-/* Register states (XCR0) that the system must save. */
+/* The registers (bits of XCR0) that the system must save on a task switch. */
 enum { AVX_STATE = 0x06, AVX512_STATE = 0xE6 };
 
 #define BIT(n) (1u << (n))
@@ -58,9 +59,9 @@ static int saves(unsigned state)
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 
-enum { HAS_SVE = 1 << 22 }; /* of AT_HWCAP */
+enum { HAS_SVE = 1 << 22 }; /* bit of AT_HWCAP */
 
-/* Bytes of a register of SVE; 0 without SVE. */
+/* The number of bytes in a register of SVE; 0: there is no SVE. */
 static int sve_bytes(void)
 {
     return getauxval(AT_HWCAP) & HAS_SVE ? prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK : 0;
@@ -91,7 +92,7 @@ static int find_level(void)
 #endif
 }
 
-/* The answers, negative before the first question. */
+/* The results, which are negative until they are first needed. */
 static struct {
     atomic_int isa, level;
 } gr_processor = { -1, -1 };

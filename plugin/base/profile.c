@@ -1,4 +1,4 @@
-/* Spans of time.
+/* Records spans of time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/profile.h"
 
@@ -18,7 +18,7 @@ static void put_span(struct gr_profile *p, const graft_span *span)
     if (p->count < p->capacity) p->spans[p->count++] = *span;
 }
 
-/* The shares of the threads follow the span of their phase. Their times are cleared for the next phase. */
+/* Record when each thread worked, as spans after the span of the phase, and clear these times for the next phase. */
 static void put_threads(struct gr_profile *p, const graft_span *phase)
 {
     graft_span span = *phase;
@@ -48,7 +48,7 @@ void gr_profile_part(struct gr_profile *p, const char *name, double begin, doubl
     p->part[p->n_parts++] = part;
 }
 
-/* The parts of a phase follow its span. */
+/* Record the parts of a phase as spans after the span of the phase. */
 static void put_parts(struct gr_profile *p, const graft_span *phase)
 {
     for (int i = 0; i < p->n_parts; i++) {

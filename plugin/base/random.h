@@ -38,7 +38,7 @@ static inline uint64_t gr_random_key(uint64_t seed, enum gr_random_purpose purpo
 
 enum { GR_RANDOM_ROUNDS = 10 };
 
-/** One round. */
+/** Apply one round to a counter, with one key. */
 static inline void gr_random_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1)
 {
     const uint64_t p0 = (uint64_t)0xD2511F53u * *c0, p1 = (uint64_t)0xCD9E8D57u * *c2;
@@ -56,8 +56,8 @@ static inline void gr_random_next_key(uint32_t *k0, uint32_t *k1)
     *k1 += 0xBB67AE85u;
 }
 
-/** 128 random bits for (key, vertex, block). In a row of a matrix block c has the bits of columns 8c .. 8c+7, or 4c ..
- *  4c+3. */
+/** 128 random bits for (key, vertex, block). For a matrix, a vertex is a row, and block c has the bits of columns 8c ..
+ *  8c+7 if an element uses 16 bits, or 4c .. 4c+3 if it uses 32. */
 static inline void gr_random_block(uint64_t key, uint64_t vertex, uint64_t block, uint32_t out[4])
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);

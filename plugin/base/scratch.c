@@ -1,4 +1,4 @@
-/* Scratch files.
+/* Writes and maps scratch files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/scratch.h"
 
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The name is removed at once. */
+/* Create a file and remove its name at once. */
 static int open_nameless(const char *folder)
 {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-/* Which semirings are sums, which maxima; the others are minima.
+/* Tells which semirings are sums and which are maxima; the others are minima.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

@@ -1,10 +1,10 @@
-/* The elements of a vector in another order. gcc has a function for it; clang has one only for orders known at compile
+/* Permutes the elements of vectors. gcc has a builtin for this; that of clang only accepts indices known at compile
  * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/** Element i of the result is element index[i] of v, or of v and w as one. Vectors have equally many elements, and
- *  each index is in range. */
+/** Element i of the result is element index[i] of v, or of v followed by w. All vectors have the same length, and each
+ *  index is in range. */
 #if defined(__clang__)
 #define GR_SHUFFLE(v, index)                                                                                           \
     __extension__({                                                                                                    \

@@ -1,4 +1,4 @@
-/* Radix sort of integers.
+/* Sorts integers with a radix sort.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/sort.h"
 
@@ -9,7 +9,7 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* One stable pass, by the digit at `shift`. */
+/* One stable pass, which sorts by the digit at `shift`. */
 static void sort_by_digit(const int64_t *from, int64_t *to, int64_t count, int shift)
 {
     int64_t place[DIGITS + 1] = { 0 };

@@ -1,4 +1,4 @@
-/* Comparison and sorting of integers.
+/* Compares and sorts integers, and searches in sorted ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -18,7 +18,7 @@ static inline int64_t gr_larger(int64_t a, int64_t b)
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
-/** The last index of ascending keys with a key that is at most `key`, as the first one is. */
+/** The last index of ascending keys at which the key is at most `key`. The first key must be. */
 static inline int64_t gr_sorted_last(const int64_t *keys, int64_t count, int64_t key)
 {
     int64_t low = 0, high = count;
@@ -32,7 +32,7 @@ static inline int64_t gr_sorted_last(const int64_t *keys, int64_t count, int64_t
     return low;
 }
 
-/** The index of a key in ascending keys, which contain it. */
+/** The index of `key` in ascending keys, which contain it. */
 static inline int64_t gr_sorted_index(const int64_t *keys, int64_t count, int64_t key)
 {
     const int64_t at = gr_sorted_last(keys, count, key);
@@ -41,7 +41,7 @@ static inline int64_t gr_sorted_index(const int64_t *keys, int64_t count, int64_
     return at;
 }
 
-/** The same in 32 bits. */
+/** The index of `key` in ascending 32-bit keys, which contain it. */
 static inline int64_t gr_sorted_index_32(const int32_t *keys, int64_t count, int64_t key)
 {
     int64_t low = 0, high = count;

@@ -1,5 +1,5 @@
-/* The tables of calls. A host that closes a context twice, `api->close(api->context)`, reads the table of a closed
- * context. So tables are not memory of the host, which would be freed, and are used again late.
+/* The tables of public calls. A host that closes a context twice, with `api->close(api->context)`, reads the table of a
+ * closed context. So tables are not in memory of the host, which would be freed, and a table is not reused soon.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/table.h"
 
@@ -13,15 +13,15 @@ enum { LINE = 64 };
 
 struct table {
     graft_api     api;
-    struct table *next; /* of the retired tables, the next to be used */
+    struct table *next; /* next table in the list of retired ones */
 };
 
-/* A table is never freed: there are as many as contexts were open at a time, and GR_TABLES_KEPT. */
+/* A table is never freed: there are at most GR_TABLES_KEPT more than contexts that were open at the same time. */
 static struct {
     _Atomic pid_t lock;
-    struct table *first, *last; /* the retired ones, the oldest first */
+    struct table *first, *last; /* retired tables, oldest first */
     int64_t       retired;
-    graft_context closed; /* what they name: no handle, but memory for cancel() */
+    graft_context closed; /* context of retired tables: not a valid handle, but cancel() may write to it */
 } gr_tables;
 
 static struct table *take_oldest(void)

@@ -1,4 +1,4 @@
-/* A team of threads, and optionally the times at which each of them worked: see `times` of graft_mxm_args.
+/* A team of threads, and optionally the times at which each thread worked (see `times` of graft_mxm_args).
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -10,18 +10,18 @@
 #include <omp.h>
 #include <stdint.h>
 
-/** The numbers of a thread in `times`. */
+/** The values of each thread in `times`. */
 enum { GR_TIME_BEGIN, GR_TIME_END, GR_TIME_WAITED, GR_TIMES };
 
 struct gr_team {
-    int     threads;              /* at most so many */
+    int     threads;              /* largest number of threads */
     double *times;                /* [threads x GR_TIMES], or NULL */
-    void (*poll)(void *poll_arg); /* called now and then by the calling thread while messages are in flight, or NULL */
+    void (*poll)(void *poll_arg); /* NULL, or called now and then by the calling thread, for messages */
     void *poll_arg;
 };
 
-/** A thread begins its share of a loop; the time since its last share ended is waiting time. Inside a parallel
- *  region. */
+/** Record that a thread begins its share of a loop. The time since the end of its last share is waiting time. Called in
+ *  a parallel region. */
 static inline void gr_team_begin(double *times)
 {
     double *mine, now;
@@ -33,20 +33,21 @@ static inline void gr_team_begin(double *times)
     else mine[GR_TIME_WAITED] += now - mine[GR_TIME_END];
 }
 
-/** A thread has ended its share, or a part of it, before waiting for other threads. */
+/** Record that a thread has ended its share of a loop, before it waits for other threads. */
 static inline void gr_team_end(double *times)
 {
     if (times != NULL) times[GR_TIMES * omp_get_thread_num() + GR_TIME_END] = gr_seconds();
 }
 
-/** Between two parts of a loop. */
+/** Call poll() in the calling thread of the team; for the time between two chunks of a loop. */
 static inline void gr_team_poll(struct gr_team team)
 {
     if (team.poll != NULL && omp_get_thread_num() == 0) team.poll(team.poll_arg);
 }
 
-/** One thread, or `threads` if this many operations on elements justify a team, which costs some microseconds. A team
- *  of another size would cost more, because OpenMP would end threads and start them again. */
+/** The number of threads for a loop: `threads` if it has enough operations on elements to justify a team, which costs
+ *  some microseconds, else 1. Any other number would cost more, because OpenMP would end threads and start them
+ *  again. */
 static inline int gr_threads_worth(int threads, int64_t operations)
 {
     return threads > 1 && operations >= GR_OPERATIONS_OF_THREAD ? gr_pool_team(threads) : 1;

@@ -1,4 +1,4 @@
-/* Temporary files: names, locks, and files left by killed processes.
+/* Creates, locks and removes temporary files.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/temporary.h"
 
@@ -20,8 +20,8 @@ enum { BOOT_DIGITS = 8, TRIES = 100, LOCK_TRIES = 20, DAY = 24 * 60 * 60 };
 
 static const char no_boot_id[] = "00000000";
 
-/* The first digits of the boot id, which a machine draws when it starts. Locks are certain only among processes of one
- * machine. */
+/* The first digits of the boot id, a number that a machine draws when it starts. Locks are reliable only among
+ * processes of one machine that has not been restarted. */
 static void boot_digits(char digits[BOOT_DIGITS + 1])
 {
     const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static void boot_digits(char digits[BOOT_DIGITS + 1])
     if (file >= 0) close(file);
 }
 
-/* O_EXCL ensures that no two writers have the same name; a random number makes retries rare. */
+/* A random number makes repetitions rare; O_EXCL ensures that no two writers have the same name. */
 static uint32_t random_number(void)
 {
     uint32_t number;
@@ -41,8 +41,8 @@ static uint32_t random_number(void)
     return (uint32_t)((uint64_t)(gr_seconds() * 1e9) ^ ((uint64_t)gettid() << 16));
 }
 
-/* Another writer may have found the file before it was locked. It locks the file for a moment, and removes it. The wait
- * for it is limited, because that process may be stopped. */
+/* Lock the writer's own file. Another writer may have found it before it was locked; that one locks it for a moment,
+ * and removes it. The time to wait for that writer is limited, because it may be stopped. */
 static int lock_own(int fd)
 {
     const struct timespec rest = { 0, 1000 * 1000 };
@@ -77,13 +77,13 @@ int gr_temporary_create(struct gr_temporary *temporary, const char *place)
         if (temporary->fd < 0 && errno != EEXIST) return errno;
         if (temporary->fd < 0) continue;
         if (lock_own(temporary->fd)) return 0;
-        close(temporary->fd); /* not removed: the name may now belong to a third writer */
+        close(temporary->fd); /* the file is not removed, because its name may now belong to another writer */
     }
     temporary->fd = -1;
     return EEXIST;
 }
 
-/* The suffix of a temporary file of `base`; NULL: it is another file. */
+/* Find the suffix of a temporary file of `base`. \return NULL if `file` is another file */
 static const char *suffix_of(const char *file, const char *base)
 {
     static const char digits[] = "0123456789abcdef";
@@ -118,8 +118,8 @@ static int has_name(int fd, int folder, const char *file)
            opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/* The file is removed while it is locked, so a writer that is just about to lock it notices. If the file was renamed
- * after it was opened, its name may belong to another writer's file. */
+/* Remove a file whose writer has ended, while holding its lock, so that a writer that is about to lock it notices. It
+ * must still have its name: if it was renamed after it was opened, the name may belong to another writer's file. */
 static void remove_unlocked(int folder, const char *file, const char *suffix)
 {
     const int   fd = openat(folder, file, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -127,7 +127,7 @@ static void remove_unlocked(int folder, const char *file, const char *suffix)
 
     if (fd < 0) return;
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        const int is_locked = flock(fd, LOCK_EX | LOCK_NB) != 0; /* or the file system has no locks */
+        const int is_locked = flock(fd, LOCK_EX | LOCK_NB) != 0; /* also if the file system has no locks */
         const int is_in_use = is_locked && errno == EWOULDBLOCK;
 
         if (((!is_locked && is_of_this_boot(suffix)) || (!is_in_use && is_old(&status))) && has_name(fd, folder, file))

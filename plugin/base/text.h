@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 struct gr_text {
-    char    *at;   /* the end of the text so far, always terminated */
-    uint64_t left; /* bytes left, including the terminator */
+    char    *at;   /* end of the text so far, always terminated */
+    uint64_t left; /* number of bytes left, including the terminator */
 };
 
 void gr_text_add(struct gr_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -9,12 +9,12 @@
 #include <omp.h>
 #include <stdatomic.h>
 
-/* The process that first started a team of threads. The threads of a team do not exist in a forked child, and waiting
- * for them would hang. OpenMP cannot be asked, so this variable outlives a context. */
+/* The process that first started a team of threads. In a forked child the threads of a team do not exist, and waiting
+ * for them would not end. OpenMP does not tell whether there was a team, so this variable outlives a context. */
 static _Atomic pid_t gr_team_owner;
 
-/* OpenMP's default, but no more than the processors of the thread and the quota of its container, unless the user says
- * how many. */
+/* The default of OpenMP, but unless the user has set OMP_NUM_THREADS at most the number of processors of the thread and
+ * the quota of its container. */
 static int32_t default_threads(const graft_context *context, int32_t processors)
 {
     const int32_t threads = omp_get_max_threads(), limit = omp_get_thread_limit();
@@ -30,7 +30,7 @@ static int32_t threads_asked(const graft_context *context, int32_t asked)
     int32_t processors, found;
 
     if (asked <= 0) asked = (int32_t)gr_base_options(context)->threads;
-    if (asked == 1) return 1; /* often, and the next line is a system call */
+    if (asked == 1) return 1; /* frequent, and it saves the system call in the next line */
     processors = omp_get_num_procs();
     if (asked <= 0) asked = default_threads(context, processors);
     if (asked > 4 * processors) asked = 4 * processors;
@@ -38,7 +38,7 @@ static int32_t threads_asked(const graft_context *context, int32_t asked)
     return found == 0 || asked < found ? asked : found;
 }
 
-/* Why a team is smaller than it was asked to be. */
+/* Explain why a team is smaller than requested. */
 static const char *reason_for_fewer(int asked)
 {
     if (omp_get_thread_limit() < asked) return "OMP_THREAD_LIMIT";
@@ -49,11 +49,11 @@ static const char *reason_for_fewer(int asked)
 
 static int start_threads(const graft_context *context, int32_t asked)
 {
-    graft_context *own = (graft_context *)(uintptr_t)context; /* only the number found is stored in it */
+    graft_context *own = (graft_context *)(uintptr_t)context; /* not const, because threads_most is stored in it */
     int32_t        found;
     pid_t          nobody = 0;
 
-    /* In a parallel region of the host, OpenMP would start threads for each loop, and end them after it. */
+    /* In a parallel region of the host OpenMP would start and end threads for every loop. */
     if (asked <= 1 || omp_get_level() > 0) return 1;
     if (!atomic_compare_exchange_strong(&gr_team_owner, &nobody, context->owner) && nobody != context->owner) return 1;
     found = gr_pool_reach(asked);
