@@ -1,10 +1,10 @@
-/* How all ranks stop together.
+/* Makes all ranks stop together after a failure.
  *
  * A rank that stops sends a notice with its reason to all others. A rank that receives a notice stops as well, and
- * answers with its own. The lowest rank that failed or timed out waits for the notices of all others, or until its
- * grace period is over. Then it chooses the sentence that all will return, and sends it as a second notice. Every rank
- * accepts the first such sentence, so a rank that was suspended meanwhile returns the same sentence later. If no
- * sentence arrives within a second grace period, each rank chooses for itself by the same rule.
+ * answers with its own. The lowest rank that failed or timed out, the leader, waits until all others have sent notices,
+ * or its grace period is over. Then it chooses the sentence that all will return, and sends it as a second notice.
+ * Every rank accepts the first such sentence, so a rank that was suspended meanwhile returns the same sentence later.
+ * If no sentence arrives within a second grace period, each rank chooses one by the same rule.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/agreement.h"
 
@@ -17,16 +17,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t NOTICE_MAGIC = 0x56417247u; /* "GrAV" */
+static const uint32_t NOTICE_MAGIC = 0x56417247u; /* the letters "GrAV" */
 
-/* A control message. Every transport delivers messages of this size without the receiver's help. */
+/* A message that says why its rank stops, or on which sentence ranks agree. Every transport delivers messages of this
+ * size even if the receiver does nothing. */
 struct notice {
     uint32_t magic;
-    uint32_t crc;  /* of the fields below */
+    uint32_t crc;  /* CRC32C of the fields below */
     int32_t  kind; /* enum gr_stop */
     int32_t  code;
     int32_t  native_code;
-    int32_t  blamed; /* the rank waited for, or -1; of an agreement, the rank at fault */
+    int32_t  blamed; /* the rank that the sender waited for, or -1; in an agreement the rank at fault */
     int32_t  reserved[2];
     char     sentence[448];
 };
@@ -35,16 +36,16 @@ _Static_assert(sizeof(struct notice) == 480, "a notice has no padding: all of it
 
 struct peer {
     graft_request *receive;
-    graft_request *send[2]; /* of the reason and of the agreement */
+    graft_request *send[2]; /* sends of the reason and of the agreement */
     int32_t        has_stopped;
     struct notice  arriving;
-    struct notice  reason; /* if it has stopped */
+    struct notice  reason; /* the notice of the peer if it has stopped */
 };
 
 struct gr_agreement {
     int32_t       is_agreed;
-    struct notice reason;   /* of this rank */
-    struct notice proposal; /* of this rank, if it chooses */
+    struct notice reason;   /* why this rank stopped */
+    struct notice proposal; /* what this rank proposes if it is the leader */
     struct notice agreed;
     struct peer   peer[];
 };
@@ -66,7 +67,7 @@ static void write_notice(struct notice *notice, int32_t kind, int32_t blamed, co
     notice->crc = notice_crc(notice);
 }
 
-/* The seconds that a rank waits for notices. */
+/* The number of seconds for which a rank waits for notices of others. */
 static double grace_period(double timeout)
 {
     return timeout < 20 ? timeout / 2 : 10;
@@ -87,7 +88,7 @@ static void accept_notice(struct gr_comm *comm, int32_t rank)
     struct peer   *peer = &comm->agreement->peer[rank];
     struct notice *notice = &peer->arriving;
 
-    /* A damaged notice still says that its rank has stopped. */
+    /* If a notice is damaged, only the reason is unknown: its sender has stopped. */
     if (notice->magic != NOTICE_MAGIC || notice->crc != notice_crc(notice)) {
         *notice = (struct notice){ .kind = GR_STOP_NOTIFIED, .blamed = -1 };
     }
@@ -192,14 +193,14 @@ static void notify_all(struct gr_comm *comm, int which, const struct notice *not
     }
 }
 
-/* The reason of a rank that stopped, or NULL if unknown. */
+/* Find the reason of a rank that stopped; NULL: it is unknown. */
 static const struct notice *reason_of(const struct gr_comm *comm, int32_t rank)
 {
     if (rank == comm->rank) return &comm->agreement->reason;
     return comm->agreement->peer[rank].has_stopped ? &comm->agreement->peer[rank].reason : NULL;
 }
 
-/* The lowest rank that stopped for this reason, or -1. */
+/* Find the lowest rank that stopped for this reason; -1: there is none. */
 static int32_t lowest_rank(const struct gr_comm *comm, enum gr_stop why)
 {
     for (int32_t i = 0; i < comm->n_ranks; i++) {
@@ -210,7 +211,7 @@ static int32_t lowest_rank(const struct gr_comm *comm, enum gr_stop why)
     return -1;
 }
 
-/* The rank that chooses the sentence, or -1. */
+/* Find the rank that chooses the sentence; -1: no rank has failed or timed out, as far as this rank knows. */
 static int32_t leader_of(const struct gr_comm *comm)
 {
     const int32_t failed = lowest_rank(comm, GR_STOP_FAILED), late = lowest_rank(comm, GR_STOP_TIMEOUT);
@@ -219,7 +220,7 @@ static int32_t leader_of(const struct gr_comm *comm)
     return failed < late ? failed : late;
 }
 
-/* The lowest rank that has sent no notice, or -1. */
+/* Find the lowest rank that has sent no notice; -1: there is none. */
 static int32_t silent_rank(const struct gr_comm *comm)
 {
     for (int32_t i = 0; i < comm->n_ranks; i++)
@@ -227,10 +228,10 @@ static int32_t silent_rank(const struct gr_comm *comm)
     return -1;
 }
 
-/* The rank at fault for the time-out of rank `reporter`: the chain of awaited ranks is followed from `reporter` to the
- * first rank that sent no notice or waited for none. A rank that waited for none was late, perhaps because of a rank
- * that sent no notice, which is then at fault. If the chain is a circle, the rank at fault is the rank that `reporter`
- * waited for. *witness is the rank that waited for the rank at fault, or -1. */
+/* Find the rank at fault for the time-out of rank `reporter`. Follow the chain of ranks, each of which waited for the
+ * next, from `reporter` to the first rank that sent no notice or waited for none. If it waited for none, it was only
+ * late, perhaps because of a rank that sent no notice, and then that rank is at fault. If the chain is a circle, the
+ * rank at fault is that which `reporter` waited for. *witness is the rank that waited for the rank at fault, or -1. */
 static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32_t *witness)
 {
     const int32_t silent = silent_rank(comm);
@@ -253,7 +254,7 @@ static int32_t rank_at_fault(const struct gr_comm *comm, int32_t reporter, int32
     return reason_of(comm, reporter)->blamed;
 }
 
-/* The sentence that all ranks will return. */
+/* Choose the sentence that all ranks will return. */
 static void write_proposal(const struct gr_comm *comm, struct notice *notice)
 {
     const int32_t failed = lowest_rank(comm, GR_STOP_FAILED), late = lowest_rank(comm, GR_STOP_TIMEOUT);
@@ -301,7 +302,7 @@ static void reach_agreement(struct gr_comm *comm)
     notify_all(comm, 1, &agreement->proposal);
 }
 
-/* Wait until the notices of this rank are sent. */
+/* Wait until this rank's notices have been sent, or the grace period is over. */
 static void flush_notices(struct gr_comm *comm)
 {
     const graft_transport *t = &comm->transport;
@@ -333,7 +334,7 @@ int32_t gr_comm_agreement_stop(struct gr_comm *comm, enum gr_stop why, int32_t a
     if (why == GR_STOP_NOTIFIED) gr_fail(error, GRAFT_ERR_PEER, "another rank failed");
     write_notice(&agreement->reason, (int32_t)why, awaited, error);
     notify_all(comm, 0, &agreement->reason);
-    gr_comm_endpoint_cancel_all(comm); /* which takes time, in which other ranks would miss the notice */
+    gr_comm_endpoint_cancel_all(comm); /* only after the notices were sent, because cancelling takes time */
     reach_agreement(comm);
     flush_notices(comm);
     comm->dead = GRAFT_ERR_PEER;
@@ -366,10 +367,11 @@ int32_t gr_comm_agreement_announce(const graft_transport *t, double timeout, gra
         if (rc < 0) continue;
         for (; rc == GRAFT_OK && !done && gr_seconds() < end; gr_comm_rest(&rest))
             rc = t->test(t->self, request, &done, &ignored);
-        /* A notice that is still unsent reads this stack later, and fails its CRC at the receiver. */
+        /* If a notice is still unsent, the transport may read this stack memory later; then the receiver finds a wrong
+         * CRC. */
         if (!done) t->cancel(t->self, request);
     }
-    /* The answers of the others stay unread: another comm of this transport would take them for notices. */
+    /* The answers of the others are not received. Another comm of this transport would take them for notices to it. */
     if (t->abandon != NULL) t->abandon(t->self);
     prefixed.code = GRAFT_ERR_PEER;
     prefixed.rank = t->rank;

@@ -1,4 +1,4 @@
-/* Framed messages to and from some ranks, and trees.
+/* Sends framed messages to some ranks, receives them from some, and passes values along trees.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 
@@ -73,7 +73,7 @@ static struct gr_frame call_frame(const struct gr_comm *comm, enum gr_call_kind 
                               .bytes = bytes };
 }
 
-/* As gr_comm_frame_check(), with a separate message for ranks that make different calls. */
+/* Check a frame as gr_comm_frame_check() does, but with an error message of its own if ranks make different calls. */
 static int32_t check_call(const struct gr_comm *comm, const struct gr_frame *found, const struct gr_frame *expected,
                           graft_error *error)
 {
@@ -168,7 +168,7 @@ int32_t gr_comm_calls_spread(struct gr_comm *comm, enum gr_call_kind kind, int32
                              graft_error *error)
 {
     struct gr_calls *c = comm->calls;
-    const int64_t    n = comm->n_ranks, mine = (comm->rank - root + n) % n; /* ranks as if root were 0 */
+    const int64_t    n = comm->n_ranks, mine = (comm->rank - root + n) % n; /* this rank, counted from `root` */
     int64_t          step = 1;
     int32_t          n_in = 0, n_out = 0;
 

@@ -1,4 +1,4 @@
-/* Collective calls: agreement, gathers, exchanges, extrema, heartbeats.
+/* Collective calls: agreement, gathers, exchanges, minima and maxima, heartbeats.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/clock.h"
@@ -65,13 +65,13 @@ int32_t gr_comm_barrier(struct gr_comm *comm, graft_error *error)
     return gr_comm_agree_on(comm, GRAFT_OK, error);
 }
 
-/* The messages of a call that has begun. */
+/* The messages of a call, which gr_comm_calls_begin() has begun. */
 struct messages {
     struct gr_comm *comm;
     int32_t         n_out, n_in;
 };
 
-/* Add the messages to and from a rank; the message of this rank to itself is a copy. */
+/* Add the messages to and from rank p. If p is this rank, copy the data instead. */
 static void add_rank(struct messages *m, int32_t p, const void *from, uint64_t out_bytes, void *to, uint64_t in_bytes)
 {
     if (p == m->comm->rank && in_bytes > 0) memmove(to, from, in_bytes);
@@ -193,7 +193,8 @@ int32_t gr_comm_max(struct gr_comm *comm, int64_t *values, int64_t count, graft_
     return extremum(comm, GR_CALL_MAXIMUM, values, count, take_max, error);
 }
 
-/* A heartbeat is a maximum over all ranks: waiting ranks pass WAITING, or CANCELS, which ends the heartbeats. */
+/* The states of ranks, whose maximum over all ranks is a heartbeat. Waiting ranks pass WAITING, or CANCELS, which ends
+ * the heartbeats. */
 enum { WAITING, STILL_WORKS, IS_DONE, CANCELS };
 
 static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, graft_error *error)
@@ -206,7 +207,7 @@ static int32_t send_heartbeat(struct gr_heartbeat *heartbeat, int64_t state, gra
     return gr_fail(error, GRAFT_ERR_CANCELLED, "another rank cancels the call");
 }
 
-/* Four heartbeats within the deadline, but at most one in a second. */
+/* Heartbeats are sent four times within the deadline, but at most once in a second. */
 int32_t gr_comm_heartbeat(struct gr_heartbeat *heartbeat, graft_error *error)
 {
     const double timeout = heartbeat->comm->timeout, period = timeout < 4 ? timeout / 4 : 1;
@@ -221,7 +222,7 @@ int32_t gr_comm_heartbeat_end(struct gr_heartbeat *heartbeat, graft_error *error
 
     if (heartbeat->is_cancelled) return GRAFT_OK;
     rc = send_heartbeat(heartbeat, IS_DONE, error);
-    return rc == GRAFT_ERR_CANCELLED ? GRAFT_OK : rc; /* the agreement that follows says so */
+    return rc == GRAFT_ERR_CANCELLED ? GRAFT_OK : rc; /* the caller's next agreement returns ERR_CANCELLED */
 }
 
 int32_t gr_comm_attend(struct gr_comm *comm, graft_error *error)

@@ -1,4 +1,4 @@
-/* Messages with deadlines.
+/* Sends and receives messages, and waits for them with a deadline.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/comm.h"
 
@@ -7,11 +7,11 @@
 #include "comm/agreement.h"
 #include "comm/endpoint.h"
 
-/* The interval at which a waiting rank checks notices of other ranks and the clock. */
+/* The interval at which a waiting rank checks for notices of other ranks, and reads the clock. */
 static const double LOOK_SECONDS = 1e-3;
 
-/* The largest wait counted between two readings of the clock: a job that is suspended for an hour has not waited for an
- * hour. */
+/* The largest wait that is counted between two readings of the clock, so that the time for which a job was suspended is
+ * not regarded as waiting. */
 static const double STEP_SECONDS = 0.1;
 
 static int32_t return_cause(const struct gr_comm *comm, graft_error *error)
@@ -59,7 +59,7 @@ static int32_t test_requests(struct gr_comm *comm, struct gr_request *requests, 
     return GRAFT_OK;
 }
 
-/* Stop if another rank has stopped. */
+/* Stop if another rank has sent a notice. */
 static int32_t look_for_notices(struct gr_comm *comm, int32_t waiting_for, graft_error *error)
 {
     if (!gr_comm_agreement_has_notice(comm)) return GRAFT_OK;

@@ -1,4 +1,4 @@
-/* Whether all ranks pass the same values.
+/* Checks that all ranks pass the same values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/calls.h"
 #include "comm/collective.h"
@@ -13,18 +13,18 @@ enum { SAME = -1, RELEASE = -2, SUBJECT = -3 };
 
 enum { TEXT = 80, CALL = TEXT + 40 };
 
-/* The items of a rank, and the first difference that was found below it in the tree. */
+/* The values of a rank, and the first difference that was found among the ranks below it in the tree. */
 struct record {
     int32_t  rank;
     int32_t  count;
-    int32_t  item; /* one of the above, or the item that differs between the ranks rank_of */
+    int32_t  item; /* an index, SAME, RELEASE or SUBJECT: what differs between the ranks rank_of */
     int32_t  rank_of[2];
     uint32_t subject; /* CRC32C of the names */
     char     release[32];
     char     release_of[2][32];
     uint64_t value[GR_COMPARE_MAX];
     uint64_t value_of[2];
-    char     name[104]; /* of the item that differs, from rank 0 */
+    char     name[104]; /* name of the item that differs, as rank 0 calls it */
 };
 
 _Static_assert(2 * sizeof(struct record) <= GR_SCRATCH_LEAST, "gr_comm_compare() allocates nothing");
@@ -51,7 +51,7 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
         note_difference(a, b, RELEASE, 0, 0);
         return;
     }
-    /* This is checked before the items, because rank 0 looks up the name of an item in its own list. */
+    /* The names are compared first, because rank 0 finds the name of an item by its index in its own list. */
     if (a->count != b->count || a->subject != b->subject) {
         note_difference(a, b, SUBJECT, (uint64_t)a->count, (uint64_t)b->count);
         return;
@@ -67,7 +67,7 @@ static void take_difference(void *value, const void *incoming, uint64_t bytes)
         if (a->value[i] != b->value[i]) note_difference(a, b, i, a->value[i], b->value[i]);
 }
 
-/* Broadcast the texts of the item from the two ranks that differ in it. */
+/* Broadcast, from each of the two ranks that differ in an item, its text. */
 static int32_t spread_texts(struct gr_comm *comm, const struct record *r, const char *text, char (*shown)[TEXT],
                             graft_error *error)
 {
@@ -92,7 +92,7 @@ static int32_t report_values(struct gr_comm *comm, const struct record *r, const
                    shown[0], r->rank_of[0], shown[1], r->rank_of[1]);
 }
 
-/* The items that a rank compares. The name of the last item identifies the call. */
+/* Describe the items that a rank compares. The name of the last one identifies the call. */
 static void describe_call(uint64_t items, const char *last, char call[CALL])
 {
     if (items == 0) snprintf(call, CALL, "nothing");
@@ -109,7 +109,7 @@ static int32_t report_calls(struct gr_comm *comm, const struct record *r, const 
                    r->rank_of[0], calls[0], r->rank_of[1], calls[1]);
 }
 
-/* The error that all ranks return: their records are equal, except for the texts. */
+/* Make the error that all ranks return. All have the same record, apart from the texts. */
 static int32_t report_difference(struct gr_comm *comm, const struct record *r, const char *last,
                                  const char *const *texts, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Whether all ranks have the same options.
+/* Checks that all ranks have the same options.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/compare_options.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Options of one comparison. */
+/* The options of one comparison. */
 struct batch {
     int32_t     count;
     uint64_t    values[GR_COMPARE_MAX];
@@ -18,7 +18,8 @@ struct batch {
     char        name[GR_COMPARE_MAX][48];
 };
 
-/* Values that may be written in several ways are the same if they mean the same. */
+/* The number by which an option is compared. Texts of a value that are parsed alike, such as 1e6 and 1000000, have the
+ * same number. */
 static uint64_t value_of(const graft_context *context, const struct gr_option_row *row)
 {
     const char    *text = gr_option_text(context, row), *parsed = gr_option_value(&context->options, row);
@@ -42,7 +43,7 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
-/* Whether an option of `groups` with all of `flags` must have the same value on all ranks. */
+/* Whether an option in the set of tables `groups` that has all `flags` must have the same value on all ranks. */
 static int is_compared(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
                        uint32_t flags)
 {

@@ -1,4 +1,4 @@
-/* Making a comm, and sharing it between the objects of a context.
+/* Creates comms, which objects of a context share.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/memory.h"
@@ -49,7 +49,7 @@ done:
     return rc;
 }
 
-/* Comms of one rank are never shared. */
+/* Find the comm of the context for this transport. Comms of one rank are never shared. */
 static struct gr_comm *find_comm(const graft_context *context, const graft_transport *transport)
 {
     struct gr_comm *comm = context->comms;

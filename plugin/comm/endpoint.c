@@ -1,4 +1,4 @@
-/* Requests of the transport.
+/* Begins, tests and cancels requests of the transport.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/endpoint.h"
 
@@ -23,7 +23,7 @@ void gr_comm_rest(struct gr_rest *rest)
     nanosleep(&sleep, NULL);
 }
 
-/* Add a request that the transport accepted to the pending ones. */
+/* Add a request to the pending requests, if the transport has accepted it (rc is OK). */
 static int32_t enlist(struct gr_comm *comm, int32_t rc, int32_t peer, struct gr_request *request, graft_error *error)
 {
     if (rc < 0) {

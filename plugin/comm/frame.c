@@ -1,4 +1,4 @@
-/* Headers of messages: sealing and checking.
+/* Writes and checks the headers of messages.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/frame.h"
 

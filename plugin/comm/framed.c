@@ -1,4 +1,4 @@
-/* Framed messages of one exchange: requests, frames and CRCs.
+/* The framed messages of one exchange: their requests, frames and CRCs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/framed.h"
 
@@ -38,7 +38,7 @@ void gr_comm_framed_fini(struct gr_framed *f)
     *f = (struct gr_framed){ 0 };
 }
 
-/* The payload that the receiver uses, over which the CRC is computed. */
+/* The payload that the receiver uses, of which the CRC is computed. */
 static struct gr_payload valid_payload(const struct gr_framed_side *side, int32_t q)
 {
     return side->is_substituted[q] ? side->substitute[q] : side->payload[q];
@@ -57,7 +57,7 @@ static struct gr_frame frame_of(const struct gr_framed *f, enum gr_side s, int32
     return frame;
 }
 
-/* Requests of messages to receive come first, part by part: the first n belong to frames. */
+/* Find a request. Those of receives come first. On each side, requests are ordered by part and then by message. */
 static struct gr_request *request_of(const struct gr_framed *f, enum gr_side side, int part, int32_t i)
 {
     const int32_t first = side == GR_SEND ? PARTS * f->side[GR_RECEIVE].n : 0;
@@ -105,11 +105,11 @@ int32_t gr_comm_framed_receive(struct gr_framed *f, const struct gr_frame *head,
 struct crc_job {
     struct gr_framed            *framed;
     const struct gr_framed_side *side;
-    int32_t                      first, end; /* messages */
+    int32_t                      first, end; /* range of messages */
 };
 
-/* Add bytes begin to end - 1 of the valid payloads of these messages, laid end to end, to their CRCs. CRCs of pieces
- * add up in any order. */
+/* Update the CRCs of messages of the job with bytes begin to end - 1 of their valid payloads, regarded as one array.
+ * The CRCs of pieces are combined by exclusive or, in any order. */
 static void add_crcs(void *arg, int64_t begin, int64_t end)
 {
     const struct crc_job *job = arg;
@@ -130,7 +130,8 @@ static void add_crcs(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The CRCs of messages first to end - 1 of a side. No message is polled meanwhile: some requests are not posted yet. */
+/* Compute the CRCs of messages first to end - 1 of a side. Messages are not polled meanwhile, because some requests are
+ * not posted yet. */
 static void compute_crcs(struct gr_framed *f, const struct gr_framed_side *side, int32_t first, int32_t end,
                          struct gr_team team)
 {
@@ -157,7 +158,7 @@ static int32_t send_message(struct gr_framed *f, int32_t i, graft_error *error)
     return side->is_substituted[q] ? send_part(f, i, PART_SUBSTITUTE, side->substitute[q], error) : GRAFT_OK;
 }
 
-/* The distance of a rank after this rank, cyclically; n_ranks for this rank itself. */
+/* How many ranks after this rank `rank` comes, cyclically; n_ranks for this rank. */
 static int32_t places_behind(const struct gr_comm *comm, int32_t rank)
 {
     return rank > comm->rank ? rank - comm->rank : rank - comm->rank + comm->n_ranks;
@@ -179,8 +180,8 @@ int32_t gr_comm_framed_send_until(struct gr_framed *f, int32_t peer, struct gr_t
     return GRAFT_OK;
 }
 
-/* Compare the received frames with the expected frames, before payloads are read. A frame states whether a substitute
- * follows. */
+/* Compare received frames with the expected ones, before payloads are read. A frame states whether a substitute
+ * follows; then its receive is posted. */
 static int32_t check_frames(struct gr_framed *f, graft_error *error)
 {
     const struct gr_framed_side *side = &f->side[GR_RECEIVE];
@@ -208,7 +209,8 @@ static int32_t check_crcs(struct gr_framed *f, struct gr_team team, graft_error 
     return GRAFT_OK;
 }
 
-/* The last message has arrived; `idle_since` is when this rank began to wait, 0 if it did not. */
+/* Record that the last message has arrived. `idle_since` is the time when this rank began to wait; 0: it did not
+ * wait. */
 static void note_arrival(struct gr_framed *f, double idle_since)
 {
     const double now = gr_seconds();

@@ -1,4 +1,4 @@
-/* Collective calls for hosts.
+/* Collective calls of hosts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/group.h"
 
@@ -36,15 +36,15 @@ void gr_comm_group_leave(graft_group *g)
     gr_free(g->context, g);
 }
 
-/* The arguments of a collective call that must be equal on all ranks. */
+/* The arguments of a collective call that must be the same on all ranks. */
 struct group_call {
     const char *name;
     int32_t     dtype, root;
-    uint64_t    count; /* or a checksum of counts */
+    uint64_t    count; /* number of elements, or a checksum of several numbers */
 };
 
-/* Check that all ranks make the same call, then agree on the status `rc` that each rank has so far. Errors that one
- * rank can detect alone are therefore agreed on before data are sent. */
+/* Check that all ranks make the same call, then agree on the status `rc` of each rank so far. So an error that one rank
+ * detects is known to all before data are sent. */
 static int32_t agree_on_call(const graft_group *g, const struct group_call *call, int32_t rc, graft_error *error)
 {
     enum { ITEMS = 4 };
@@ -61,7 +61,7 @@ static int32_t agree_on_call(const graft_group *g, const struct group_call *call
     return compared;
 }
 
-/* Allocate a message buffer, and copy `data` into it if that is given. */
+/* Allocate memory for messages, and copy `data`, unless it is NULL, to it. */
 static int32_t copy_of(const graft_group *g, const void *data, int64_t bytes, void **copy, graft_error *error)
 {
     *copy = gr_new(g->context, bytes, 1, "messages of the host", error);

@@ -1,5 +1,5 @@
-/* Collective calls for hosts. Messages are copied: a transport that cannot cancel a message may use its memory after a
- * failure, so the transport never gets memory of the host.
+/* Collective calls of hosts. Data are copied, so that the transport never gets memory of the host: a transport that
+ * cannot cancel a message may access its memory after a failure.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -12,14 +12,14 @@ struct graft_group {
     struct gr_comm  *comm;
 };
 
-/** \return OK; ERR_NOMEM, ERR_VERSION, ERR_ARG; ERR_PEER. */
+/** Create a group of the ranks of a transport. \return OK; ERR_NOMEM, ERR_VERSION, ERR_ARG; ERR_PEER. */
 int32_t gr_comm_group_join(graft_context *context, const graft_transport *transport, graft_group **group,
                            graft_error *error);
 void    gr_comm_group_leave(graft_group *group);
 
-/* See graft_transport_api. `rc` is the status of this rank's argument check, with the message in error if it failed;
- * the ranks agree on it.
- * \return OK; the status of a rank, ERR_NOMEM, ERR_ARG (ranks disagree): the same on all ranks; ERR_PEER. */
+/* The calls of graft_transport_api. `rc` is the result of checking the arguments on this rank, with its message in
+ * `error`. The ranks first agree on it.
+ * \return OK; the `rc` of a rank, ERR_NOMEM, ERR_ARG (ranks disagree): the same on all ranks; ERR_PEER. */
 int32_t gr_comm_group_agree(graft_group *group, int32_t rc, graft_error *error);
 int32_t gr_comm_group_sum(graft_group *group, int32_t rc, graft_dtype dtype, void *values, int64_t count,
                           graft_error *error);

@@ -1,5 +1,5 @@
-/* Transports from modules. The module of an MPI is linked with the library of that MPI. It is loaded only if the
- * process has this MPI already, or has none and asks for one to be started, so that no process ever gets a second MPI.
+/* Opens transports of modules. A module for an MPI is linked with the library of that MPI. It is loaded only if the
+ * process has this MPI already, or has none and the host asks to start one. So no process ever gets a second MPI.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/open.h"
 
@@ -17,7 +17,7 @@ static const char *const family_title[] = { "Open MPI", "MPICH" };
 static const char *const family_module[] = { "openmpi", "mpich" };
 enum family { OPEN_MPI, MPICH, FAMILIES, NO_FAMILY = FAMILIES };
 
-/* The MPI libraries that are loaded. */
+/* The MPI libraries in the process. */
 struct loaded {
     int  count;
     char path[MPI_MOST][PATH_MOST];
@@ -38,7 +38,8 @@ static int note_library(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 0;
 }
 
-/* Open MPI has this symbol; every other MPI is treated as an MPI with the binary interface of MPICH. */
+/* Find the family of an MPI by a symbol that only Open MPI has. Every other MPI is assumed to have the binary interface
+ * of MPICH. */
 static enum family family_of(const char *path)
 {
     void       *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -50,8 +51,8 @@ static enum family family_of(const char *path)
     return family;
 }
 
-/* The family of the MPI of this process; NO_FAMILY if there is none. ERR_STATE if there are several, or if no module
- * can reach it. */
+/* Find the family of the MPI in this process; NO_FAMILY: there is none. \return OK; ERR_STATE if there are several, or
+ * if it is linked statically, where no module can use it. */
 static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error *error)
 {
     loaded->count = 0;
@@ -67,7 +68,7 @@ static int32_t find_mpi(enum family *family, struct loaded *loaded, graft_error 
     return GRAFT_OK;
 }
 
-/* The family whose launcher started this process, from the environment variables that it sets. */
+/* Find the family whose launcher started this process, by the environment variables that launchers set. */
 static enum family launcher(const graft_context *context)
 {
     if (gr_environment(context, "OMPI_COMM_WORLD_SIZE") != NULL) return OPEN_MPI;
@@ -83,7 +84,7 @@ static enum family family_named(const char *module)
     return family;
 }
 
-/* Whether the module of a family may be loaded, which loads the MPI library too. */
+/* Check that the module of a family, and with it its MPI library, may be loaded. */
 static int32_t check_family(const graft_context *context, enum family wanted, int32_t start, graft_error *error)
 {
     struct loaded loaded;
@@ -141,7 +142,7 @@ int32_t gr_comm_transport_open(graft_context *context, const char *module, const
                        module, module,
                        family != NO_FAMILY ? "; a build of Graft has it if the headers of that MPI were there" : "");
     GR_TRY(gr_module_use(context, found, error));
-    /* The module may have loaded another build of the MPI. */
+    /* Check again, because the module may have loaded another build of the MPI. */
     if (family != NO_FAMILY) GR_TRY(find_mpi(&family, &loaded, error));
     ops = found->table->transport;
     GR_ASSERT(ops != NULL);

@@ -1,4 +1,4 @@
-/* The option of connections between ranks.
+/* The options of connections between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/options.h"
 

@@ -1,4 +1,4 @@
-/* The outcome of a call, on which all ranks agree while its messages travel.
+/* Agrees on the outcome of a call while its messages travel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/outcome.h"
 
@@ -9,12 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A message. Every transport delivers messages of this size without the receiver's help. */
+/* What a rank knows of a call, as a message. Every transport delivers messages of this size even if the receiver does
+ * nothing. */
 struct gr_outcome_record {
-    uint32_t crc; /* of the fields below */
+    uint32_t crc; /* CRC32C of the fields below */
     int32_t  code, native_code;
-    int32_t  failed;  /* the lowest rank that failed, whose status this is; or none of the ranks: */
-    int32_t  offered; /* the lowest rank that has terms, which these are; or: */
+    int32_t  failed;  /* the lowest rank that failed, whose status is in this record; NO_RANK: none */
+    int32_t  offered; /* the lowest rank that offered terms, which are in this record; NO_RANK: none */
     int32_t  reserved;
     int64_t  call;
     char     terms[GR_OUTCOME_TERMS];
@@ -67,7 +68,7 @@ void gr_comm_outcome_count_end(struct gr_outcome *o)
     o->was_refused = 0;
 }
 
-/* Send what this rank knows, if rounds are left. */
+/* Send what this rank knows, unless all rounds are done. */
 static int32_t send_round(struct gr_outcome *o, graft_error *error)
 {
     const int64_t             n = o->comm->n_ranks, step = (int64_t)1 << o->round;
@@ -129,7 +130,7 @@ static int32_t check_record(const struct gr_outcome *o, const struct gr_outcome_
     return GRAFT_OK;
 }
 
-/* The message of this round has arrived: learn from it, and begin the next round. */
+/* Merge the received record of this round into what this rank knows, and begin the next round. */
 static int32_t take_round(struct gr_outcome *o, graft_error *error)
 {
     const int64_t                   n = o->comm->n_ranks;
@@ -154,7 +155,7 @@ static int32_t take_round(struct gr_outcome *o, graft_error *error)
 
 void gr_comm_outcome_poll(struct gr_outcome *o)
 {
-    graft_error ignored = { .size = sizeof ignored }; /* the comm keeps it */
+    graft_error ignored = { .size = sizeof ignored }; /* calls on the comm return it again */
     int64_t     left;
 
     while (o != NULL && o->is_open && o->round < o->rounds) {
@@ -177,7 +178,7 @@ int gr_comm_outcome_is_known(const struct gr_outcome *o)
     return !o->is_open || o->round == o->rounds;
 }
 
-/* Wait for requests. Only a wait looks for notices of all ranks. */
+/* Wait for requests. If they are already complete, notices of other ranks are not checked. */
 static int32_t finish(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error)
 {
     int64_t       left = 0;

@@ -1,4 +1,4 @@
-/* Items packed according to their destination, and exchanged.
+/* Packs items by their destinations, and exchanges them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/route.h"
 
@@ -25,7 +25,7 @@ void gr_comm_route_fini(struct gr_route *route)
     *route = (struct gr_route){ 0 };
 }
 
-/* Exchange counts with the peers, after compacting them. */
+/* Exchange counts with the peers only, in compacted arrays. */
 static int32_t ask_peers(struct gr_route *route, graft_error *error)
 {
     const int32_t n_ranks = route->comm->n_ranks;
@@ -55,7 +55,7 @@ int32_t gr_comm_route_plan(struct gr_route *route, graft_error *error)
     return GRAFT_OK;
 }
 
-/* All items of a rank have been taken, so its start equals the former start of the next rank. */
+/* gr_comm_route_take() has advanced the start of each rank to its end, which is the start of the next rank. */
 void gr_comm_route_rewind(struct gr_route *route)
 {
     GR_ASSERT(route->out[route->comm->n_ranks - 1] == route->out[route->comm->n_ranks]);

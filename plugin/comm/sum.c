@@ -1,11 +1,12 @@
-/* Sums over ranks that do not depend on the order of arrival, by recursive halving and doubling: 2 log2(P) messages of
- * a rank, and 2 (P-1) / P times the bytes of the elements, where P is a power of 2. Other ranks give their elements to
- * one of the first 2^k ranks, and get the sums from it. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5.
+/* Sums over ranks, independent of the order in which messages arrive, by recursive halving and doubling. If the number
+ * of ranks P is a power of 2, a rank sends 2 log2(P) messages and 2 (P-1) / P times the bytes of the elements.
+ * Otherwise each rank beyond the first 2^k sends its elements to one of these, and receives the sums from it. Source:
+ * Thakur, Rabenseifner and Gropp 2005, section 4.5.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/calls.h"
 
-/* Elements begin .. end-1. */
+/* A range of elements, begin .. end-1. */
 struct part {
     int64_t begin, end;
 };
@@ -13,7 +14,7 @@ struct part {
 struct summing {
     struct gr_comm *comm;
     char           *values;
-    uint64_t        element; /* bytes */
+    uint64_t        element; /* bytes of an element */
     void (*add)(void *sum, const void *other, int64_t n);
 };
 
@@ -49,7 +50,7 @@ static int32_t exchange_parts(const struct summing *s, int32_t peer, struct part
     return rc;
 }
 
-/* Sums over the first `ranks` ranks, a power of 2; this rank is one of them. */
+/* Sum over the first `ranks` ranks, which include this rank and are a power of 2. */
 static int32_t sum_halves(const struct summing *s, int64_t count, int32_t ranks, graft_error *error)
 {
     const int32_t rank = s->comm->rank;

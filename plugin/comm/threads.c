@@ -1,6 +1,6 @@
-/* Ranks that are threads of one process: each has a mailbox under a lock. The sender or the receiver, whichever comes
- * second, takes the request of the other from the mailbox, and copies the bytes without the lock. Small messages do not
- * wait for the receiver.
+/* A transport whose ranks are threads of one process. Each rank has a mailbox with a lock. The sender or the receiver,
+ * whichever comes second, takes the request of the other from the receiver's mailbox, and copies the bytes after it has
+ * released the lock. A small message does not wait for its receiver.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/threads.h"
 
@@ -16,19 +16,19 @@
 
 enum state { WAITING, TAKEN, DONE, WRONG_LENGTH }; /* TAKEN: the other rank is copying the bytes */
 
-/* A request; or the copy of a small message, which belongs to the mailbox of its receiver. */
+/* A request, or the copy of a small message. A copy belongs to the mailbox of its receiver. */
 struct graft_request {
     graft_request  *next;
-    int32_t         peer; /* the other rank; of a message in a mailbox, its sender */
+    int32_t         peer; /* the other rank; in a mailbox, the sender of the message */
     int32_t         tag;
     int32_t         sends; /* 1: a send, 0: a receive */
-    int32_t         eager; /* 1: the bytes are in `copy`, and no rank waits for it */
+    int32_t         eager; /* 1: this is a copy: the bytes are in `copy`, and no rank waits for it */
     _Atomic int32_t state;
     uint64_t        bytes;
-    uint64_t        found; /* bytes of the received message, if its length is wrong */
+    uint64_t        found; /* bytes of the received message, for the error if its length is wrong */
     const void     *from;
     void           *to;
-    char            copy[]; /* GR_EAGER_BYTES of a copy, none of a request */
+    char            copy[]; /* [GR_EAGER_BYTES] in a copy; [0] in a request */
 };
 
 struct queue {
@@ -37,11 +37,11 @@ struct queue {
 
 struct mailbox {
     pthread_mutex_t lock;
-    struct queue    messages; /* without a receive yet; under the lock */
-    struct queue    receives; /* without a message yet; under the lock */
-    graft_request  *copies;   /* not in use; under the lock */
-    graft_request  *spare;    /* only the thread of this rank uses this and the next field */
-    int32_t         is_over;  /* abandon() was called */
+    struct queue    messages; /* messages without a receive yet; protected by the lock */
+    struct queue    receives; /* receives without a message yet; protected by the lock */
+    graft_request  *copies;   /* unused copies; protected by the lock */
+    graft_request  *spare;    /* unused requests. Only the thread of this rank uses this and `is_over` */
+    int32_t         is_over;  /* 1: abandon() was called */
     int32_t         rank;
     struct hub     *hub;
 };
@@ -49,7 +49,7 @@ struct mailbox {
 struct hub {
     graft_host      host;
     int32_t         n_ranks;
-    _Atomic int32_t open; /* endpoints that are not closed */
+    _Atomic int32_t open; /* number of endpoints that are not closed */
     struct mailbox  at[];
 };
 
@@ -75,7 +75,7 @@ static void queue_unlink(struct queue *queue, graft_request **link)
     if (queue->end == &request->next) queue->end = link;
 }
 
-/* Unlink and return the first request from or for a peer with a tag, or NULL. The caller completes it. */
+/* Unlink and return the first request with this peer and tag; NULL: there is none. The caller must complete it. */
 static graft_request *queue_take(struct queue *queue, int32_t peer, int32_t tag)
 {
     for (graft_request **link = &queue->first; *link != NULL; link = &(*link)->next) {
@@ -95,7 +95,7 @@ static void push(graft_request **list, graft_request *request)
     *list = request;
 }
 
-/* The first request of a list, or a new request with space for this many bytes of a message; NULL without memory. */
+/* Take the first request of a list, or allocate one with so many bytes for a message; NULL: there is no memory. */
 static graft_request *pop(graft_request **list, const struct hub *hub, uint64_t bytes, graft_error *error)
 {
     graft_request *request = *list;
@@ -125,7 +125,8 @@ static int32_t new_message(struct mailbox *me, int32_t peer, int32_t tag, graft_
     return GRAFT_OK;
 }
 
-/* Complete a receive. This is the last access to the request, for its thread may reuse it at once. */
+/* Complete a receive. The request is not accessed afterwards, because the thread that posted it may reuse it at
+ * once. */
 static void deliver(graft_request *receive, const void *data, uint64_t bytes)
 {
     const int32_t state = bytes == receive->bytes ? DONE : WRONG_LENGTH;
@@ -136,7 +137,7 @@ static void deliver(graft_request *receive, const void *data, uint64_t bytes)
     atomic_store_explicit(&receive->state, state, memory_order_release);
 }
 
-/* Put a copy of a small message into the mailbox of its receiver, under its lock. */
+/* Put a copy of a small message into the mailbox of its receiver, whose lock is held. */
 static int32_t leave_copy(struct mailbox *box, const graft_request *send, graft_error *error)
 {
     graft_request *message = pop(&box->copies, box->hub, GR_EAGER_BYTES, error);
@@ -164,8 +165,8 @@ static int32_t threads_send(void *self, int32_t to, int32_t tag, const void *dat
     mine->sends = 1;
     mine->bytes = bytes;
     mine->from = data;
-    mine->peer = me->rank;              /* from the receiver's point of view */
-    mine->to = peer = &me->hub->at[to]; /* where cancel() finds it */
+    mine->peer = me->rank;              /* the receiver looks for the rank that sends */
+    mine->to = peer = &me->hub->at[to]; /* cancel() needs it */
     pthread_mutex_lock(&peer->lock);
     receive = queue_take(&peer->receives, me->rank, tag);
     if (receive == NULL && is_small) rc = leave_copy(peer, mine, error);
@@ -201,7 +202,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     pthread_mutex_unlock(&me->lock);
     if (message != NULL) {
         deliver(mine, message->from, message->bytes);
-        /* From here on the request is the sender's again. */
+        /* after this the sender may reuse the request */
         atomic_store_explicit(&message->state, DONE, memory_order_release);
     }
     *request = mine;
@@ -232,7 +233,7 @@ static int32_t threads_cancel(void *self, graft_request *request)
         break;
     }
     pthread_mutex_unlock(&box->lock);
-    /* After this loop the memory is the caller's again. */
+    /* After this loop the caller may reuse the memory. */
     while (atomic_load_explicit(&request->state, memory_order_acquire) == TAKEN) sched_yield();
     push(&me->spare, request);
     return 1;
