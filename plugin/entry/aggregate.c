@@ -7,7 +7,7 @@
 #include "halo/options.h"
 #include "spmm/plan.h"
 
-/* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
+/* Read and check this rank's arguments. The caller makes all ranks agree on the result. */
 static int32_t read_plan_args(const graft_graph *graph, const graft_plan_args *theirs, graft_plan *const *plan,
                               struct gr_plan_wish *wish, graft_error *error)
 {

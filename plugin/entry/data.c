@@ -1,11 +1,11 @@
-/* "graft.data/1": data sets from files, by io/.
+/* "graft.data/1": reads data sets from files with io/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
 #include "io/data.h"
 #include "sample/options.h"
 
-/* Batches read few rows at a time. */
+/* Whether the file of dense features is mapped instead of read: batches read few rows at a time. */
 static int maps_features(const graft_context *context)
 {
     return gr_sample_options(context)->batch_size > 0;

@@ -5,7 +5,7 @@
 #include "edge/edge.h"
 #include "kernel/kernel.h"
 
-/* Copies of the host's dense operands, and the names that messages give them. */
+/* Copies of the host's dense operands, and what error messages call them. */
 struct dense_operands {
     graft_dense        dense[3];
     const graft_dense *theirs[3];
@@ -22,7 +22,7 @@ static int32_t read_operands(struct dense_operands *o, graft_error *error)
     return GRAFT_OK;
 }
 
-/* The operands of an operator on the entries of a matrix. */
+/* Read the operands of an operator on the entries of a matrix. */
 static int32_t read_with_matrix(const graft_context *context, const graft_matrix *a, struct dense_operands *o,
                                 graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Negotiation, and the calls of the context.
+/* Negotiates versions and interfaces, and makes the calls of the context.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 
@@ -93,7 +93,7 @@ static int32_t api_module_info(graft_context *context, int32_t index, graft_modu
     return gr_call_end(&call, rc);
 }
 
-/* May interrupt any other call: it only stores. */
+/* Legal during any other call, because it only stores a flag. */
 static void api_cancel(graft_context *context)
 {
     if (context != NULL) atomic_store_explicit(&context->cancel, 1, memory_order_relaxed);

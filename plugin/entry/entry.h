@@ -1,4 +1,4 @@
-/* The tables of the interfaces. Each is filled in by the file of its name.
+/* The tables of functions of the interfaces. Each is filled in by the file with its name.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
@@ -20,19 +20,20 @@
 #include "graft_transport.h"
 #include "graph/csr.h"
 
-/** Copies of the structs in both graft_mxm_args and graft_aggregate_args. */
+/** Copies of the structs that are both in graft_mxm_args and in graft_aggregate_args. */
 struct gr_mask_copy {
     graft_mask     mask;
     graft_epilogue epilogue;
     graft_dense    residual;
 };
 
-/** Read both, which may be NULL, and point them to the copies. \return as gr_struct_read() */
+/** Read a mask and an epilogue, either of which may be NULL, and point *mask and *epilogue to the copies. \return as
+ *  gr_struct_read() */
 int32_t gr_entry_read_mask(const graft_mask **mask, const graft_epilogue **epilogue, struct gr_mask_copy *copy,
                            graft_error *error);
 
-/** Create a matrix object that owns the arrays of csr. If rc is a failure or the call fails, free them. \return rc;
- *  ERR_NOMEM */
+/** Create a matrix object that owns the arrays of csr. They are freed if `rc` is a failure or the creation fails.
+ *  \return rc; ERR_NOMEM */
 int32_t gr_entry_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
                           graft_error *error);
 

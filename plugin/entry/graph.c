@@ -7,7 +7,7 @@
 #include "parallel/workload.h"
 #include "spmm/plan.h"
 
-/* The checks of this rank's arguments; the caller makes all ranks agree on the result. */
+/* Read and check this rank's arguments. The caller makes all ranks agree on the result. */
 static int32_t read_slice(const graft_context *context, const graft_slice *theirs, graft_slice *ours, graft_csr *rows,
                           int64_t **row_ptr, graft_error *error)
 {
@@ -29,7 +29,7 @@ static int32_t graph_create(graft_context *context, const graft_transport *trans
     graft_csr          rows;
     graft_graph       *made = NULL;
     struct gr_workload workload;
-    int64_t           *row_ptr = NULL; /* row pointers of the slice, if the host has 32-bit ones */
+    int64_t           *row_ptr = NULL; /* 64-bit row pointers of the slice, if the host has 32-bit ones */
     int32_t            rc = gr_call_begin(&call, context, GRAFT_GRAPH_ID " create", error);
 
     GR_TRY_DONE(rc);

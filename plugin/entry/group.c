@@ -17,7 +17,7 @@ static int32_t group_create(graft_context *context, const graft_transport *trans
     return gr_call_end(&call, rc);
 }
 
-/* Begin a call on a group. The option may have changed since the last one. */
+/* Begin a call on a group. Option halo.timeout may have changed since the last call. */
 static int32_t group_call_begin(struct gr_call *call, graft_group *group, const char *where, graft_error *error)
 {
     const int32_t rc = gr_call_begin_on(call, group, GR_HANDLE_GROUP, where, error);
@@ -43,7 +43,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* An array of `count` elements. */
+/* Check that `values` can be an array of `count` elements. */
 static int32_t check_elements(const void *values, int64_t count, int64_t element, graft_error *error)
 {
     int64_t bytes;

@@ -84,7 +84,7 @@ static int32_t model_item(graft_model *model, int32_t index, graft_state_item *i
     return gr_call_end(&call, rc);
 }
 
-/* *dense, which may be NULL, is replaced by our copy. */
+/* Copy the host's struct *dense, unless it is NULL, and point *dense to the copy. */
 static int32_t read_output(graft_dense *ours, const graft_dense **dense, const char *name, graft_error *error)
 {
     const graft_dense *theirs = *dense;
@@ -93,7 +93,7 @@ static int32_t read_output(graft_dense *ours, const graft_dense **dense, const c
     return theirs != NULL ? gr_struct_read(ours, sizeof *ours, theirs, name, error) : GRAFT_OK;
 }
 
-/* Ranks agree on the status `found` over the comm of the data set, if it has one. */
+/* Read the structs of the prediction, and predict. The ranks of the data set agree on the status `found`. */
 static int32_t predict_with(graft_model *model, int32_t found, graft_prediction *p, graft_error *error)
 {
     graft_dense logits, probabilities;

@@ -115,7 +115,7 @@ static int32_t mxm_matrix_update_values(graft_context *context, graft_matrix *ma
     return gr_call_end(&call, rc);
 }
 
-/* Checks of both order and permute. */
+/* Check the arguments that matrix_order() and matrix_permute() have in common. */
 static int32_t check_order(const graft_context *context, const graft_matrix *matrix, const void *first,
                            const void *second, graft_error *error)
 {

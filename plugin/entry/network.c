@@ -58,7 +58,7 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* *field, which may be NULL, is replaced by our copy. */
+/* Copy the host's struct *field, unless it is NULL, and point *field to the copy. */
 static int32_t read_result(const graft_network *n, const graft_field **field, const char *name, graft_field *ours,
                            graft_error *error)
 {
@@ -161,7 +161,7 @@ static int32_t check_pairs(int32_t count, graft_error *error)
     return gr_fail(error, GRAFT_ERR_ARG, "count is %d, expected 1 to 1024", count);
 }
 
-/* Read a pair, and its fields. */
+/* Read a pair of the host and its two fields. */
 static int32_t read_pair(const graft_network *n, const graft_pair *pair, graft_field fields[2], graft_error *error)
 {
     graft_pair ours;
@@ -171,13 +171,13 @@ static int32_t read_pair(const graft_network *n, const graft_pair *pair, graft_f
     return read_field(n, ours.target, "pair.target", n->columns.out, &fields[1], error);
 }
 
-/* An array of the host whose elements have the size in the first one. */
+/* Find element k of an array of the host. Elements have the size that the first one states. */
 static const graft_pair *pair_at(const graft_pair *pairs, int32_t k)
 {
     return (const graft_pair *)(const void *)((const char *)pairs + (uint64_t)k * pairs->size);
 }
 
-/* Copy pairs of the host to the stage, after all were checked. */
+/* Copy the pairs of the host to the memory for training, after all have been checked. */
 static int32_t stage_pairs(graft_network *n, const graft_pair *pairs, int32_t count, struct gr_network_pair *staged,
                            graft_error *error)
 {

@@ -30,7 +30,7 @@ static const struct gr_option_entry tables[] = {
     { &gr_dense_option_table, KEPT_BY(TRAINER) },
     { &gr_partition_option_table, KEPT_BY(GRAPH) },
     { &gr_dgraph_option_table, KEPT_BY(GRAPH) },
-    { &gr_comm_option_table, KEPT_BY(GRAPH) }, /* a group reads it in each call */
+    { &gr_comm_option_table, KEPT_BY(GRAPH) }, /* groups read it in each call instead */
     { &gr_halo_option_table, KEPT_BY_USERS_OF_HALOS },
     { &gr_sample_option_table, KEPT_BY(SAMPLER) | KEPT_BY(TRAINER) },
     { &gr_network_option_table, 0 },

@@ -1,4 +1,4 @@
-/* "graft.report/1": reports of a trainer, by train/.
+/* "graft.report/1": returns reports of a trainer with train/.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "entry/entry.h"
 

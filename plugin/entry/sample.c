@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* Seeds are different vertices, so there cannot be more than rows. */
+/* Check that there are not more seeds than vertices, because seeds must be distinct. */
 static int32_t check_count(const graft_matrix *graph, int64_t n, const char *name, graft_error *error)
 {
     if (n <= graph->csr.n_rows) return GRAFT_OK;
@@ -39,7 +39,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* The graph may have been destroyed, another matrix may have its address, or its values may have changed. */
+/* Check that the graph is still the sampler's: it may have been destroyed and another matrix have its address, or its
+ * values may have changed. */
 static int32_t check_same(const graft_sampler *sampler, const graft_matrix *graph, graft_error *error)
 {
     if (gr_sampler_reads(sampler, &graph->csr)) return GRAFT_OK;
@@ -47,7 +48,7 @@ static int32_t check_same(const graft_sampler *sampler, const graft_matrix *grap
                    "the sampler's graph was destroyed, or was given other values: create another sampler");
 }
 
-/* A call that reads the graph. */
+/* Begin a call that reads the graph of the sampler. */
 static int32_t begin_reading(struct gr_call *call, graft_sampler *sampler, const char *where, graft_error *error)
 {
     int32_t rc = gr_call_begin_on(call, sampler, GR_HANDLE_SAMPLER, where, error);
@@ -144,8 +145,8 @@ done:
     return gr_call_end(&call, rc);
 }
 
-/* Called by any thread, while another call may run: it uses only the host's allocator of the context, and no option,
- * because the other call may set options. */
+/* Any thread may make this call while another call runs. So it uses nothing of the context but the host's allocator,
+ * and no options, because the other call may set them. */
 static int32_t sample_prefetch(graft_sampler *sampler, int32_t *made, graft_error *error)
 {
     struct gr_call call = { .error = { .size = sizeof call.error },

@@ -9,7 +9,7 @@
 #include "comm/options.h"
 #include "comm/threads.h"
 
-/* The size field of the elements is the stride of the host's array. */
+/* Find an element of an array of the host. Elements have the size that the first one states. */
 static void *element(graft_transport *array, int32_t index)
 {
     return (char *)array + (uint64_t)index * array->size;
@@ -47,7 +47,7 @@ static int32_t transport_threads(graft_context *context, int32_t n_ranks, graft_
     for (int32_t i = 0; i < n_ranks; i++)
         (void)gr_struct_write(element(transports, i), &ours[i], sizeof ours[i], "a transport", &call.error);
 done:
-    if (ours != NULL) gr_free(context, ours); /* else the context may be invalid */
+    if (ours != NULL) gr_free(context, ours); /* otherwise the context may be invalid */
     return gr_call_end(&call, rc);
 }
 

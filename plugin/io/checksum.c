@@ -1,4 +1,4 @@
-/* The checksums in the metadata of a model file.
+/* Computes and checks the checksums in the metadata of a model file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/checksum.h"
 

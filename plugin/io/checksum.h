@@ -7,17 +7,19 @@
 #define GR_CHECKSUM_OF_TENSORS "crc32c"
 #define GR_CHECKSUM_OF_HEADER "crc32c.header"
 
-/** The hexadecimal digits of a checksum, and the bytes of a block of a tensor, which has one checksum. */
+/** The number of hexadecimal digits of a checksum, and the number of bytes of a tensor's blocks, each of which has a
+ *  checksum. */
 enum { GR_CHECKSUM_DIGITS = 8, GR_CHECKSUM_BLOCK = 1 << 20 };
 
-/** The offset of the digits of a tensor, after the digits of all tensors with smaller names (strcmp). name=NULL: the
- *  end of all digits. */
+/** Where the digits of a tensor begin in the text of all checksums, which are ordered by the names of tensors (strcmp).
+ *  With name NULL, the length of this text. */
 int64_t gr_io_checksum_place(const struct gr_tensor *tensors, int32_t count, const char *name);
 void    gr_io_checksum_write(char digits[GR_CHECKSUM_DIGITS], uint32_t crc);
 
-/** The checksum of a header: of all texts but GR_CHECKSUM_OF_HEADER, and of names, types and shapes, in any order. */
+/** Compute the checksum of a header: of all texts except GR_CHECKSUM_OF_HEADER, and of names, types and shapes, in any
+ *  order. */
 uint32_t gr_io_checksum_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
                                int32_t n_pairs);
 
-/** Whether a header has both checksums and is right, or has none. \return OK; ERR_FORMAT. */
+/** Check that a header either has no checksums, or has both and agrees with its own. \return OK; ERR_FORMAT. */
 int32_t gr_io_checksum_check(const struct gr_tensors *header, const char *shown, graft_error *error);

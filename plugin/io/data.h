@@ -5,8 +5,8 @@
 #include "graft_data.h"
 #include "graft_transport.h"
 
-/** See graft_data.open_slice(), and open() without a transport. path and data may be NULL on some ranks, which all
- *  ranks then report. `maps`: dense features are mapped, not read, if that is possible. */
+/** Open a data set, or with a transport this rank's slice of it: see graft_data. If path or data is NULL on some rank,
+ *  all ranks return the error. With `maps` the file of dense features is mapped instead of read, if possible. */
 int32_t gr_io_data_open_slice(graft_context *context, const graft_transport *transport, const char *path, int maps,
                               graft_data **data, graft_error *error);
 

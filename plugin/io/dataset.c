@@ -1,4 +1,4 @@
-/* Opens a data set, or this rank's slice of it. A single process is the case of one rank.
+/* Opens a data set, or this rank's slice of it. A single process is treated as one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/options.h"
 #include "io/contents.h"
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The average bytes of a vertex in the files and in the row pointers, without its edges. */
+/* The average number of bytes of a vertex in the files and row pointers, without its edges. */
 static double vertex_bytes(const struct gr_folder *folder, int64_t n)
 {
     double bytes = sizeof(int64_t);
@@ -16,7 +16,7 @@ static double vertex_bytes(const struct gr_folder *folder, int64_t n)
     return bytes;
 }
 
-/* Read a range of the edges, choose the slices, and send each edge to the rank of its slice. */
+/* Read this rank's range of the edges, choose the slices, and send each edge to the rank with its slice. */
 static int32_t read_slice_edges(struct gr_reading *reading, struct gr_folder *folder, struct gr_coo *coo,
                                 graft_error *error)
 {
@@ -31,7 +31,7 @@ static int32_t read_slice_edges(struct gr_reading *reading, struct gr_folder *fo
     return gr_io_reading_send(reading, coo, error);
 }
 
-/* A copy of the edges with their numbers, if edges have features, because building the graph frees them. */
+/* Copy the edges and their indices, if edges have features, because building the graph frees them. */
 static int32_t keep_edges(const struct gr_reading *reading, struct gr_coo *coo, struct gr_coo *kept, graft_error *error)
 {
     if (coo->number == NULL) return GRAFT_OK;

@@ -1,5 +1,5 @@
-/* The graph from edges.npy: two rows of vertices of 32 or 64 bits, read in chunks and stored in 32 bits. Each rank
- * reads an equal range of both rows.
+/* Reads the graph from edges.npy: two rows of vertices with 32 or 64 bits, which are read in chunks and stored in 32
+ * bits. Each rank reads an equal range of both rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* One end of the edges from `first` on. *largest becomes the largest vertex so far. */
+/* Read sources or destinations of the edges from `first` on. *largest becomes the largest vertex so far. */
 static int32_t read_edge_ends(const struct gr_part_file *part, int64_t row, int64_t first, int64_t count,
                               const struct gr_vertices *vertices, int32_t *to, int64_t *largest, graft_error *error)
 {
@@ -51,7 +51,7 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
     GR_TRY(gr_csr_coo_init(reading->context, coo, count, 0, error));
     if (numbered) GR_TRY(GR_NEW(reading->context, coo->number, count, error));
     for (int64_t i = 0; i < count && numbered; i++) coo->number[i] = first + i;
-    /* the destination gathers from the source */
+    /* row 0 has the sources, from which destinations gather */
     GR_TRY(read_edge_ends(part, 0, first, count, vertices, coo->col, largest, error));
     return read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error);
 }

@@ -1,4 +1,4 @@
-/* The files of a data set folder: which exist, their formats, and whether they agree with each other.
+/* Opens the files of a data set folder, and checks their formats and whether they agree with each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/folder.h"
 
@@ -68,7 +68,8 @@ int32_t gr_io_vertices_agree_named(struct gr_vertices *vertices, const struct gr
     return vertices_agree(vertices, file, count, error);
 }
 
-/* A dangling link counts as existing, so that a part is not skipped because a disk is missing. */
+/* Whether a part exists. A dangling link counts as existing, so that a part is not silently ignored because a disk is
+ * missing. */
 static int part_exists(int fd, const char *name)
 {
     struct stat status;
@@ -136,7 +137,7 @@ static int32_t read_headers(struct gr_folder *folder, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Sparse features: compare the shape [n, d] with the lengths of the other three files. */
+/* Check the shape [n, d] of sparse features against the lengths of the other three files. */
 static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *shape = &folder->part[GR_PART_SHAPE];
@@ -165,7 +166,7 @@ static int32_t check_sparse(struct gr_folder *folder, graft_error *error)
     return vertices_agree(&folder->vertices, &shape->file, n_d[0], error);
 }
 
-/* Features of 8 bits have a scale and a zero for each column. */
+/* Check that features of 8 bits have a scale and a zero for each column. */
 static int32_t check_scales(const struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *features = &folder->part[GR_PART_FEATURES];
@@ -196,7 +197,7 @@ static int32_t check_columns(const struct gr_part_file *part, graft_error *error
                    (long long)part->npy.shape[1], INT32_MAX);
 }
 
-/* Features, labels and split have one row for each vertex. */
+/* Check that features, labels and split have one row for each vertex. */
 static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_error *error)
 {
     const struct gr_part_file *part = &folder->part[which];
@@ -206,7 +207,7 @@ static int32_t check_rows(struct gr_folder *folder, enum gr_part which, graft_er
     return vertices_agree(&folder->vertices, &part->file, part->npy.shape[0], error);
 }
 
-/* Edge features have a row for each edge. */
+/* Check that edge features have one row for each edge. */
 static int32_t check_edge_rows(const struct gr_folder *folder, graft_error *error)
 {
     const struct gr_part_file *edges = &folder->part[GR_PART_EDGES], *part = &folder->part[GR_PART_EDGE_FEATURES];
@@ -270,7 +271,8 @@ int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_erro
     return rc;
 }
 
-/* Only this many blocks of a larger file are compared, evenly spaced from its first byte to its last. */
+/* Of a file with more than BLOCKS blocks, only BLOCKS are compared, at equal distances from the beginning to the
+ * end. */
 enum { BLOCK = 1 << 16, BLOCKS = 17 };
 
 static int32_t file_digest(const struct gr_file *file, char *block, uint64_t *crc, graft_error *error)

@@ -1,5 +1,5 @@
-/* Reads Matrix Market files, field by field through one buffer, so that a line may have any length. Numbers are parsed
- * strictly in the "C" locale, whatever the host's locale is.
+/* Reads Matrix Market files, field by field through one buffer, so that lines may have any length. Numbers are parsed
+ * strictly, in the "C" locale, whatever the host's locale.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/contents.h"
 
@@ -16,21 +16,21 @@
 
 enum { FIELD_MAX = 128, AT_END = -1 };
 
-/* The file, or the range of one rank, as a stream of characters. The first read error is stored in rc and ends the
+/* A file, or the range of one rank in it, as a stream of characters. The first read error is stored in rc, and ends the
  * stream. */
 struct stream {
     const struct gr_file *file;
     graft_error          *error;
     char                 *buffer;
-    int64_t               begin, end; /* the part of the buffer that is not consumed */
-    int64_t               offset;     /* the place in the file after the buffer */
-    int64_t               stop;       /* lines that begin after this place belong to other ranks */
+    int64_t               begin, end; /* the part of the buffer that was not consumed yet */
+    int64_t               offset;     /* offset in the file at which the buffer ends */
+    int64_t               stop;       /* lines that begin after this offset belong to other ranks */
     int64_t               line;
     int32_t               rc;
 };
 
 struct header {
-    int     weighted, whole, symmetric; /* whole: values are integers */
+    int     weighted, whole, symmetric; /* `whole`: values are integers */
     int64_t n, entries;
 };
 
@@ -50,7 +50,7 @@ static int mtx_peek(struct stream *stream)
     return (unsigned char)stream->buffer[stream->begin];
 }
 
-/* The place of the next character in the file. */
+/* The offset of the next character in the file. */
 static int64_t stream_position(const struct stream *stream)
 {
     return stream->offset - (stream->end - stream->begin);
@@ -75,7 +75,7 @@ static int32_t mtx_fail(const struct stream *stream, const char *found, int64_t 
                    (long long)stream->line, gr_file_quote(quoted, found, length), expected);
 }
 
-/* Skip to the beginning of the next line, or the end of the file. */
+/* Move to the beginning of the next line, or to the end of the file. */
 static void skip_line(struct stream *stream)
 {
     int c = mtx_peek(stream);
@@ -86,7 +86,8 @@ static void skip_line(struct stream *stream)
     stream->line++;
 }
 
-/* From the beginning of a line, go to the next line that is neither blank nor a comment. \return 0 if there is none */
+/* From the beginning of a line, move to the next line that is neither blank nor a comment. \return 0 if there is
+ * none */
 static int next_line(struct stream *stream)
 {
     while (stream_position(stream) <= stream->stop) {
@@ -101,7 +102,7 @@ static int next_line(struct stream *stream)
     return 0;
 }
 
-/* The next field of the line; empty if there is none. */
+/* Read the next field of the line; it is empty at the end of the line. */
 static int32_t take_field(struct stream *stream, char field[FIELD_MAX])
 {
     int length = 0;
@@ -137,7 +138,7 @@ static int same_word(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The next field must be one of the words, a list that ends with NULL. *which is its index. */
+/* Read a field that must be one of `words`, which end with NULL. *which is its index. */
 static int32_t mtx_take_word(struct stream *stream, const char *const *words, const char *expected, int *which)
 {
     char field[FIELD_MAX];
@@ -170,7 +171,7 @@ static int32_t read_banner(struct stream *stream, struct header *header)
     return end_line(stream, "nothing after the symmetry");
 }
 
-/* An integer of digits only, from low to high. `what` names it in the message. */
+/* Read an integer, of digits only, from low to high. Error messages call it `what`. */
 static int32_t take_number(struct stream *stream, int64_t low, int64_t high, const char *what, int64_t *number)
 {
     char    field[FIELD_MAX], expected[96];
@@ -190,8 +191,8 @@ static int32_t take_number(struct stream *stream, int64_t low, int64_t high, con
     return GRAFT_OK;
 }
 
-/* The line of sizes. The rest of the file must have space for this number of entries: the shortest entry is "1 1\n", or
- * "1 1 1\n" with values; the last may have no end of line. */
+/* Read the line of sizes, and check that the rest of the file can contain so many entries. The shortest entry is "1
+ * 1\n", or "1 1 1\n" with values; the last one need not end with a line feed. */
 static int32_t read_sizes(struct stream *stream, struct header *header)
 {
     const int64_t entry_bytes = header->weighted ? 6 : 4;
@@ -256,7 +257,8 @@ static int32_t read_entry(struct stream *stream, const struct header *header, lo
     return GRAFT_OK;
 }
 
-/* Read at most `most` entries. *count is their number, plus 1 if another line follows or the last one is malformed. */
+/* Read at most `most` entries. *count is their number, plus 1 if another line follows or the last entry is
+ * malformed. */
 static int32_t read_mtx_entries(struct stream *stream, const struct header *header, int64_t most, struct gr_coo *coo,
                                 int64_t *count)
 {
@@ -276,7 +278,7 @@ static int32_t read_mtx_entries(struct stream *stream, const struct header *head
     return rc;
 }
 
-/* Continue at a place in the file, which is on this line. */
+/* Continue at an offset in the file, which is in line number `line`. */
 static void stream_seek(struct stream *stream, int64_t place, int64_t line)
 {
     stream->offset = place;
@@ -284,7 +286,7 @@ static void stream_seek(struct stream *stream, int64_t place, int64_t line)
     stream->line = line;
 }
 
-/* The number of line ends between two places. */
+/* Count the line feeds between two offsets. */
 static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, int64_t *lines)
 {
     *lines = 0;
@@ -296,9 +298,9 @@ static int32_t count_lines(struct stream *stream, int64_t begin, int64_t end, in
     return stream->rc;
 }
 
-/* Move the stream to the first line of this rank. The bytes after the header are divided evenly. A line belongs to the
- * range in which the previous line ends, the first line to rank 0. The lines of the ranges before are counted, because
- * messages give line numbers. *most is an upper bound of the entries. */
+/* Move the stream to the first line of this rank. The bytes after the header are divided evenly among ranks. A line
+ * belongs to the range in which the previous line ends, and the first line to rank 0. Lines before the range are
+ * counted, because error messages state line numbers. *most is an upper bound of the number of entries. */
 static int32_t take_range(const struct gr_reading *reading, struct stream *stream, const struct header *header,
                           int64_t *most)
 {
@@ -315,7 +317,7 @@ static int32_t take_range(const struct gr_reading *reading, struct stream *strea
     stream_seek(stream, begin, stream->line + before);
     stream->stop = end;
     if (rank > 0) skip_line(stream);
-    else lines++; /* the line right after the header */
+    else lines++; /* the first line after the header */
     if (lines < *most) *most = lines;
     return GRAFT_OK;
 }
@@ -328,9 +330,10 @@ static int32_t fail_number(const struct stream *stream, const struct header *hea
                    (long long)found, (long long)header->entries);
 }
 
-/* Check that all ranks together have as many entries as the header states. With too few, the last rank reports the end
- * of the file. With too many, the rank that has the first surplus entry reads its range again to find the line; the
- * error of a malformed line after that is dropped. The lowest failing rank has the first wrong line of the file. */
+/* Check that all ranks together have as many entries as the header states. If they are too few, the last rank reports
+ * the end of the file. If they are too many, the rank with the first surplus entry reads its range again to find its
+ * line, and discards the error of a malformed line after it. So the lowest rank that fails has the first wrong line of
+ * the file. */
 static int32_t check_number(const struct gr_reading *reading, struct stream *stream, const struct header *header,
                             const struct stream *start, int64_t count, int32_t rc, struct gr_coo *coo)
 {

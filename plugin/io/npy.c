@@ -1,5 +1,5 @@
-/* Reads .npy files. The header is the text of a Python dict with three keys. It is parsed strictly, but with keys in
- * any order and any blanks, and errors report the byte of the file.
+/* Reads .npy files. The header is the text of a Python dict with three keys. It is parsed strictly, but keys may have
+ * any order, and blanks any number. Errors state the byte of the file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/npy.h"
 
@@ -19,7 +19,7 @@ struct cursor {
     graft_error              *error;
     const char               *text;
     int64_t                   at, length;
-    int64_t                   begin; /* the place of text[0] in the file */
+    int64_t                   begin; /* offset of text[0] in the file */
     char                      descr[TEXT_MAX];
 };
 
@@ -32,7 +32,7 @@ static int32_t npy_syntax_error(const struct cursor *cursor, const char *expecte
                    cursor->file->name, quoted, (long long)(cursor->begin + cursor->at), expected);
 }
 
-/* The next character that is not blank, without consuming it; 0 at the end. */
+/* Skip blanks, and return the next character without consuming it; 0 at the end. */
 static char npy_peek(struct cursor *cursor)
 {
     while (cursor->at < cursor->length && memchr(" \t\r\n", cursor->text[cursor->at], 4) != NULL) cursor->at++;
@@ -82,7 +82,7 @@ static int32_t parse_descr(struct cursor *cursor, struct gr_npy *npy)
         int32_t     bytes;
     } types[] = { { "<f4", GRAFT_F32, 4 }, { "<f8", GRAFT_F64, 8 },  { "<i4", GRAFT_I32, 4 },
                   { "<i8", GRAFT_I64, 8 }, { "|u1", GRAFT_U8, 1 },   { "<u1", GRAFT_U8, 1 },
-                  { "<f2", GRAFT_F16, 2 }, { "<V2", GRAFT_BF16, 2 }, { "|V2", GRAFT_BF16, 2 } }; /* of ml_dtypes */
+                  { "<f2", GRAFT_F16, 2 }, { "<V2", GRAFT_BF16, 2 }, { "|V2", GRAFT_BF16, 2 } }; /* V2: ml_dtypes */
     const char *why = "";
 
     if (npy_peek(cursor) == '[') {
@@ -132,7 +132,7 @@ static int32_t parse_dim(struct cursor *cursor, int64_t *dim)
 
 static int32_t parse_shape(struct cursor *cursor, struct gr_npy *npy)
 {
-    int comma = 1; /* (3) is a number, (3,) a tuple */
+    int comma = 1; /* in Python (3) is a number, and (3,) a tuple */
 
     if (!npy_take(cursor, '(')) return npy_syntax_error(cursor, "'(' of the shape");
     npy->n_dims = 0;
@@ -194,7 +194,7 @@ static void print_shape(char *text, size_t capacity, const struct gr_npy *npy)
     snprintf(text + used, capacity - used, "%s", npy->n_dims == 1 ? ",)" : ")");
 }
 
-/* Check type, dimensions and length of the file, before memory is allocated for the size in the header. */
+/* Check the type, the dimensions and the length of the file, before memory is allocated for its contents. */
 static int32_t check_npy_header(const struct cursor *cursor, struct gr_npy *npy)
 {
     const struct gr_npy_form *form = cursor->form;
@@ -224,7 +224,7 @@ static int32_t check_npy_header(const struct cursor *cursor, struct gr_npy *npy)
     return GRAFT_OK;
 }
 
-/* Check magic and version. *begin and *length receive the place of the header. */
+/* Check magic and version. *begin and *length become the offset and the length of the header. */
 static int32_t read_preamble(const struct gr_file *file, int64_t *begin, int64_t *length, graft_error *error)
 {
     static const unsigned char magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };

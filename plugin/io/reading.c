@@ -1,4 +1,4 @@
-/* The choice of the slices of vertices, and the exchange of edges between ranks.
+/* Chooses the slices of vertices, and exchanges edges between ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/reading.h"
 
@@ -50,7 +50,8 @@ int32_t gr_io_reading_before(const struct gr_reading *reading, int64_t mine, int
 /* Slices begin and end at the boundaries of blocks of vertices. There are at most this many blocks for each rank. */
 enum { BLOCKS_PER_RANK = 1024 };
 
-/* Give each rank the blocks whose middle lies in its equal share of the sum. */
+/* Cut the slices: the share of rank p is part p of n_ranks equal parts of the sum of bytes, and a block belongs to the
+ * share in which its middle lies. */
 static void cut_slices(struct gr_reading *reading, const double *bytes, int64_t n_blocks, int shift, int64_t n)
 {
     const int32_t n_ranks = reading->comm->n_ranks;
@@ -97,13 +98,13 @@ done:
     return rc;
 }
 
-/* The last rank whose slice begins at this vertex or before. */
+/* Find the rank whose slice has a vertex. */
 static int32_t rank_of_vertex(const struct gr_reading *reading, int64_t vertex)
 {
     return (int32_t)gr_sorted_last(reading->first, reading->comm->n_ranks, vertex);
 }
 
-/* Send one array of the edges, with elements of this size, and replace it by the received elements. */
+/* Send one array of the edges, whose elements have this many bytes, and replace it by the received elements. */
 static int32_t send_array(const struct gr_reading *reading, const struct gr_coo *coo, struct gr_route *route,
                           void **array, int64_t bytes, graft_error *error)
 {
@@ -118,7 +119,7 @@ static int32_t send_array(const struct gr_reading *reading, const struct gr_coo 
         memcpy(packed + bytes * gr_comm_route_take(route, rank_of_vertex(reading, coo->row[i]), 1),
                (const char *)*array + bytes * i, (uint64_t)bytes);
     gr_comm_route_rewind(route);
-    if (*array != coo->row) { /* the rows give the destination of each edge until the last array is packed */
+    if (*array != coo->row) { /* rows determine the destinations of edges until all arrays are packed */
         gr_free(reading->context, *array);
         *array = NULL;
     }

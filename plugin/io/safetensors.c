@@ -1,5 +1,5 @@
-/* Headers of safetensors files, read. The scanner goes forward through the text once and needs no stack: the form of a
- * header has a fixed depth. Texts are unescaped where they stand.
+/* Parses headers of safetensors files. The text is scanned forward once, without a stack, because the nesting of a
+ * header has a fixed depth. Escapes are replaced in place.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/safetensors.h"
 
@@ -10,7 +10,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read as they lie in memory: little-endian");
 
-static const int64_t HEADER_MOST = 100000000; /* as the reference implementation of the format */
+static const int64_t HEADER_MOST = 100000000; /* the limit of the format's reference implementation */
 
 static const struct {
     graft_dtype dtype;
@@ -55,7 +55,7 @@ int32_t gr_io_tensors_prefix(const unsigned char prefix[GR_TENSOR_PREFIX], int64
 struct scan {
     char       *text, *at, *end; /* `end` is one past the last byte, and can be written to */
     const char *shown;
-    const char *not_canonical; /* the first byte that differs from canonical JSON, or NULL */
+    const char *not_canonical; /* first byte that is not as in canonical JSON, or NULL */
 };
 
 static void note_not_canonical(struct scan *s, const char *at)
@@ -63,7 +63,7 @@ static void note_not_canonical(struct scan *s, const char *at)
     if (s->not_canonical == NULL) s->not_canonical = at;
 }
 
-/* The text is wrong at this place. */
+/* Report that the text is wrong at `at`. \return ERR_FORMAT */
 static int32_t scan_fail(const struct scan *s, const char *at, const char *expected, graft_error *error)
 {
     const long long byte = GR_TENSOR_PREFIX + (at - s->text);
@@ -85,7 +85,7 @@ static void skip_space(struct scan *s)
     if (s->at > begin) note_not_canonical(s, begin);
 }
 
-/* Whether this mark is next; then it is skipped. */
+/* Whether the next character is `mark`, which is then skipped. */
 static int takes(struct scan *s, char mark)
 {
     skip_space(s);
@@ -99,7 +99,7 @@ static int32_t take_mark(struct scan *s, char mark, const char *expected, graft_
     return takes(s, mark) ? GRAFT_OK : scan_fail(s, s->at, expected, error);
 }
 
-/* Four hexadecimal digits; -1: they are none. */
+/* The value of four hexadecimal digits; -1: they are not digits. */
 static int32_t hex_of(const struct scan *s, const char *at)
 {
     int32_t code = 0;
@@ -116,7 +116,7 @@ static int32_t hex_of(const struct scan *s, const char *at)
     return code;
 }
 
-/* A code point in UTF-8; returns the end. No escape is shorter than its character. */
+/* Write a code point in UTF-8, and return its end. A character is never longer than its escape. */
 static char *put_code(char *to, int32_t code)
 {
     if (code < 0x80) {
@@ -154,7 +154,7 @@ static int32_t take_code(struct scan *s)
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
 }
 
-/* Whether \uXXXX is the shortest form of this control character, in small letters. */
+/* Whether \uXXXX, with small letters, is the shortest escape of this control character. */
 static int is_canonical_escape(const char *digits, int32_t code)
 {
     for (int i = 0; i < 4; i++)
@@ -185,7 +185,7 @@ static char *take_escape(struct scan *s, char *to)
     return to;
 }
 
-/* Bytes of the UTF-8 character at `at`; 0 if it is none (Unicode 15, table 3-7). */
+/* The number of bytes of the UTF-8 character at `at`; 0: it is not one (Unicode 15, table 3-7). */
 static int utf8_length(const struct scan *s, const char *at)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -198,7 +198,7 @@ static int utf8_length(const struct scan *s, const char *at)
     return (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F) ? 0 : length;
 }
 
-/* A text between quotes becomes a terminated one. */
+/* Read a text between quotes. It is terminated in place. */
 static int32_t take_text(struct scan *s, const char **text, const char *expected, graft_error *error)
 {
     char *to;
@@ -222,11 +222,11 @@ static int32_t take_text(struct scan *s, const char **text, const char *expected
     }
     if (s->at >= s->end) return scan_fail(s, s->at, "the end of a text, a quote", error);
     s->at++;
-    *to = '\0'; /* in the place of the quote, or before it */
+    *to = '\0'; /* the position of the quote, or an earlier one */
     return GRAFT_OK;
 }
 
-/* Digits, no more than 18 of them. */
+/* Read a count of at most 18 digits. */
 static int32_t take_count(struct scan *s, int64_t *count, graft_error *error)
 {
     const char *begin;
@@ -241,7 +241,7 @@ static int32_t take_count(struct scan *s, int64_t *count, graft_error *error)
     return GRAFT_OK;
 }
 
-/* At most `most` counts between brackets. */
+/* Read at most `most` counts between brackets. */
 static int32_t take_counts(struct scan *s, int64_t *counts, int32_t most, int32_t *n, graft_error *error)
 {
     *n = 0;
@@ -300,7 +300,7 @@ static int32_t take_member(struct scan *s, struct gr_tensor *t, int *has, graft_
     return GRAFT_OK;
 }
 
-/* Whether type and shape fit the place. */
+/* Check that a tensor has as many bytes as its type and shape require. */
 static int32_t check_extent(const struct scan *s, const struct gr_tensor *t, graft_error *error)
 {
     int64_t bytes = gr_io_tensor_type_bytes(t->dtype);
@@ -374,7 +374,7 @@ static int32_t take_entry(struct scan *s, struct gr_tensors *f, int32_t most, gr
     return GRAFT_OK;
 }
 
-/* Each tensor has a brace, so there is no need for more of them. */
+/* Count braces: each tensor has one, so there are not more tensors. */
 static int32_t count_braces(const struct gr_tensors *f)
 {
     int32_t count = 1;
@@ -383,7 +383,7 @@ static int32_t count_braces(const struct gr_tensors *f)
     return count;
 }
 
-/* In the compact form the fewest spaces pad it to a multiple of 8 bytes. */
+/* Skip the spaces after the header. The compact form has as few as make its length a multiple of 8. */
 static void take_padding(struct scan *s)
 {
     const char *const begin = s->at, *not_canonical = s->not_canonical;
@@ -422,7 +422,7 @@ static int by_place(const void *left, const void *right)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-/* The tensors fill the data, without gap or overlap, and each is aligned. */
+/* Check that the tensors fill the data, without gap or overlap, and that each is aligned. */
 static int32_t check_places(const struct gr_tensors *f, const char *shown, graft_error *error)
 {
     const int64_t data = GR_TENSOR_PREFIX + f->header_bytes;

@@ -1,4 +1,4 @@
-/* Items of states and tensors of files.
+/* Makes tensors of the items of a state, and checks that a file has them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/state_file.h"
 

@@ -1,5 +1,5 @@
-/* Files of tensors with checksums, read: by one process alone, or by rank 0 for all. Rank 0 sends the header to all
- * ranks, so that all get the same result.
+/* Reads files of tensors with checksums, by one process alone, or by rank 0 for all. Rank 0 sends the header to all
+ * ranks, so that all return the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "io/tensor_file.h"
 
@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { READ_BYTES = 1 << 18 }; /* the bytes are still in a cache when their checksum is computed */
+enum { READ_BYTES = 1 << 18 }; /* bytes read at once: still in a cache when their checksum is computed */
 _Static_assert(GR_CHECKSUM_BLOCK % READ_BYTES == 0, "no part is of two blocks");
 
-/* The length of the header. */
+/* Read the length of the header. */
 static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_error *error)
 {
     unsigned char prefix[GR_TENSOR_PREFIX];
@@ -44,7 +44,7 @@ static int32_t read_header(struct gr_tensor_file *f, graft_error *error)
     return check_header(f, error);
 }
 
-/* The unparsed header of rank 0. */
+/* Read the header on rank 0, and send its text to all ranks. */
 static int32_t share_header(struct gr_tensor_file *f, const char *path, graft_error *error)
 {
     struct gr_tensors *header = &f->header;
@@ -121,7 +121,7 @@ int32_t gr_io_tensor_file_find(const struct gr_file *file, const struct gr_tenso
                    file->name, t->name, (long long)t->at, is, should, why);
 }
 
-/* Whether a block of a tensor has its checksum. */
+/* Check the checksum of one block of a tensor. */
 static int32_t check_block(const struct gr_file *file, int64_t data, const struct gr_tensor *t, int64_t begin,
                            int64_t end, uint32_t crc, const char *expected, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Files of tensors with checksums, written.
+/* Writes files of tensors with checksums.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "io/checksum.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes are counted, and written as far as the capacity allows. */
+/* The header so far. Bytes beyond the capacity are only counted. */
 struct header_text {
     char   *to;
     int64_t bytes, capacity;
@@ -69,8 +69,8 @@ static void put_tensor(struct header_text *h, const struct gr_tensor *t)
     put_bytes(h, "}", 1);
 }
 
-/* Write prefix and header to `to` as far as `capacity` goes. The tensors have their places; spaces pad the header so
- * that data begin at a multiple of 8. Returns the bytes of prefix and header. */
+/* Write the prefix and the header to `to`, up to `capacity` bytes. The byte ranges of the tensors are set. Spaces pad
+ * the header, so that data begin at a multiple of 8. \return the number of bytes of prefix and header */
 static int64_t write_header(const struct gr_tensor *tensors, int32_t n_tensors, const struct gr_tensor_pair *pairs,
                             int32_t n_pairs, char *to, int64_t capacity)
 {
@@ -92,7 +92,8 @@ static int64_t write_header(const struct gr_tensor *tensors, int32_t n_tensors, 
     return h.bytes;
 }
 
-/* The tensors with their places in the file, tensors of 8-byte elements first, so that all are aligned. */
+/* The tensors with their byte ranges in the file. Tensors with elements of 8 bytes come first, so that all are
+ * aligned. */
 struct layout {
     struct gr_tensor             *tensors;
     const struct gr_tensor_data **data;
@@ -124,7 +125,7 @@ static void place_tensors(const struct gr_tensor_data *data, int32_t n_data, str
     }
 }
 
-/* The contiguous bytes of a tensor from `at` on; *some receives their number. */
+/* Find the bytes of a tensor from `at` on. *some is the number of those that are contiguous. */
 static const char *bytes_at(const struct layout *l, int32_t i, int64_t at, int64_t *some)
 {
     const struct gr_tensor_data *d = l->data[i];
@@ -159,7 +160,7 @@ static void write_checksums(const struct layout *l, char *text)
     }
 }
 
-/* The metadata of the file: the key-value pairs of the caller, and the checksums of header and tensors. */
+/* Make the metadata of a file from the pairs of the caller and the checksums of header and tensors. */
 static int32_t make_pairs(const graft_context *context, const struct layout *l, const struct gr_tensor_pair *theirs,
                           int32_t n_theirs, const char *of_tensors, char *of_header, struct gr_tensor_pair **pairs,
                           int32_t *n, graft_error *error)

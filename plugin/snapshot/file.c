@@ -1,5 +1,5 @@
-/* Files of models. Rank 0 reads a file, and sends first the header and then the arrays to all ranks. Memory for
- * arrays is allocated after the file was found to have them with their shapes.
+/* Saves and loads files of models. Rank 0 reads a file, and sends first its header and then its arrays to all ranks.
+ * Memory for arrays is allocated after it is known that the file has them with the right shapes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/collective.h"
@@ -14,12 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A file on rank 0, and the model that all ranks make from it. */
+/* What is loaded: a file, open on rank 0, and the model that every rank makes from it. */
 struct loading {
     graft_context        *context;
     struct gr_comm       *comm;
     struct gr_tensor_file from;
-    graft_model          *model; /* it takes the header */
+    graft_model          *model; /* the model, which takes over `from.header` */
 };
 
 static int32_t progress_in(const struct gr_tensors *header)
@@ -41,7 +41,7 @@ static struct gr_state_items items_of(struct gr_state *state)
     return (struct gr_state_items){ state, item_at, NULL, "its options say so", "the model's", NULL };
 }
 
-/* Whether the file has the items of the model and nothing else. */
+/* Check that the file has all items of the model and no others. */
 static int32_t check_tensors(const struct loading *l, graft_error *error)
 {
     struct gr_state             state = gr_snapshot_state(l->model);
@@ -51,7 +51,8 @@ static int32_t check_tensors(const struct loading *l, graft_error *error)
     return gr_io_state_file_check(&items, &l->from.file, &l->model->header, error);
 }
 
-/* Whether a tensor, the first of its name, holds rows of earlier batches. Only a trainer can check their values. */
+/* Whether a tensor, the first of its name, is a table with rows of earlier batches. Only a trainer can check the values
+ * in it. */
 static int is_table(const struct gr_tensors *header, const struct gr_tensor *t)
 {
     const graft_state_item item = { .name = t->name };
@@ -85,12 +86,12 @@ static int32_t describe_loaded(struct loading *l, graft_error *error)
     GR_TRY(gr_snapshot_describe(l->context, &l->from.header, l->from.file.name, &l->model, error));
     GR_TRY(list_tables(l->model, error));
     GR_TRY(check_tensors(l, error));
-    if (l->comm->rank > 0) l->model->n_tables = 0; /* the tables belong to rank 0 */
+    if (l->comm->rank > 0) l->model->n_tables = 0; /* only rank 0 stores the tables */
     GR_TRY(gr_snapshot_allocate_tables(l->model, error));
     return gr_nn_allocate(&l->model->model.parameters, &l->model->budget, l->model->copies, error);
 }
 
-/* The array of an item, by the name of its tensor. */
+/* Find the array for the tensor with this name, and its item. */
 static void *array_of(const graft_model *m, const char *name, graft_state_item *item)
 {
     const struct gr_state state = gr_snapshot_state(m);
@@ -98,11 +99,11 @@ static void *array_of(const graft_model *m, const char *name, graft_state_item *
 
     for (int32_t i = 0; gr_train_state_item(&state, i, item, &end) == GRAFT_OK; i++)
         if (strcmp(item->name, name) == 0) return (void *)(uintptr_t)item->data;
-    GR_ASSERT(0); /* check_tensors() has found it */
+    GR_ASSERT(0); /* check_tensors() has found all names */
     return NULL;
 }
 
-/* All arrays, in the order of the file. */
+/* Read all arrays, in the order of the file. */
 static int32_t read_arrays(struct loading *l, graft_error *error)
 {
     const struct gr_tensors *header = &l->model->header;
@@ -148,7 +149,7 @@ static int32_t load_file(graft_context *context, struct gr_comm *comm, const cha
     if (comm->rank == 0) rc = read_arrays(&l, error);
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     GR_TRY_DONE(share_arrays(&l, error));
-    /* Of the header, only the texts are kept. */
+    /* From now on only the texts of the header are needed. */
     gr_free(context, l.model->header.tensors);
     l.model->header.tensors = NULL;
     l.model->header.n_tensors = 0;
@@ -160,7 +161,8 @@ done:
     return rc;
 }
 
-/* After a failure caused by the file, add to the message whether the previous file can be used. All ranks take part. */
+/* After a failure caused by the file, find out whether the previous file is good, and append this to the message.
+ * Collective. */
 static int32_t tell_of_previous(graft_context *context, struct gr_comm *comm, const char *path, int32_t rc,
                                 graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Predictions of a model without a trainer.
+/* Predicts with a model, without a trainer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 #include "comm/collective.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Whether the best weights are used: a model may have only the last weights. */
+/* Whether the best weights are used, which only a state has: a model may have only its last weights. */
 static int uses_best(const graft_model *m, int32_t weights)
 {
     return weights == GRAFT_WEIGHTS_BEST && m->copies > 1 && gr_train_progress_has_best(&m->progress);
@@ -18,7 +18,7 @@ static int uses_best(const graft_model *m, int32_t weights)
 static const struct gr_option_table *const of_model[] = { &gr_shape_option_table, &gr_model_option_table,
                                                           &gr_loss_option_table, &gr_data_option_table };
 
-/* Options, and the weights that are used. */
+/* Compute the CRC32C of the options of a model and of the weights with which it predicts. */
 static uint32_t digest_of_model(const graft_model *m, int32_t weights)
 {
     uint32_t crc = 0;
@@ -33,7 +33,7 @@ static uint32_t digest_of_model(const graft_model *m, int32_t weights)
     return crc;
 }
 
-/* A prediction reads the other options from the context. */
+/* Take the options that do not belong to a model from the context. */
 static void take_other_options(graft_model *m)
 {
     const struct gr_option_list *list = m->options.list;
@@ -52,7 +52,7 @@ static int64_t classes_of(const graft_model *m)
     return m->model.config.width[m->model.config.n_layers];
 }
 
-/* The number of vertices whose rows the host has, from `first` on. */
+/* The range of vertices whose rows this host has. */
 struct vertex_range {
     int64_t first, count;
 };
@@ -85,13 +85,13 @@ static int32_t check_list(const graft_dataset *data, const graft_prediction *p, 
     return GRAFT_OK;
 }
 
-/* Whether the classes that are input come as targets. */
+/* Whether labels that are input of the model are given as targets. */
 static int reads_targets(const graft_model *m, const graft_dataset *data)
 {
     return data->targets != NULL && (m->model.config.loss.kind == GR_LOSS_SIGMOID || data->labels == NULL);
 }
 
-/* Labels that are input are classes of the model. */
+/* Check that labels that are input are classes of the model. */
 static int32_t check_known_classes(const graft_model *m, const graft_dataset *data, graft_error *error)
 {
     const struct vertex_range mine = vertices_of_host(data);
@@ -111,7 +111,7 @@ static int32_t check_known_classes(const graft_model *m, const graft_dataset *da
     return GRAFT_OK;
 }
 
-/* The checks of this rank. */
+/* Check the arguments of this rank. */
 static int32_t check_alone(const graft_model *m, const graft_prediction *p, const graft_dataset *data,
                            graft_error *error)
 {
@@ -127,7 +127,7 @@ static int32_t check_alone(const graft_model *m, const graft_prediction *p, cons
     return check_known_classes(m, data, error);
 }
 
-/* All ranks have the same model, and the data set its number of features. */
+/* Check that the arguments of all ranks are right, and that all ranks have the same model. */
 static int32_t check_data(const graft_model *m, int32_t rc, const graft_prediction *p, const graft_dataset *data,
                           graft_error *error)
 {
@@ -142,7 +142,7 @@ static int32_t check_data(const graft_model *m, int32_t rc, const graft_predicti
     return gr_comm_compare(data->over->comm, names, values, 2, error);
 }
 
-/* The data set as the model sees it. */
+/* Remove from the data set what a prediction does not read, and give it the model's number of classes. */
 static void adapt_data(const graft_model *m, graft_dataset *data)
 {
     const int labels = m->model.config.label_rate > 0;
@@ -154,7 +154,7 @@ static void adapt_data(const graft_model *m, graft_dataset *data)
     if (!labels) data->split = NULL;
 }
 
-/* A setup and options are too large for the stack of a thread of the host. */
+/* Allocated, because it is too large for the stack of a thread of the host. */
 struct prediction_setup {
     struct gr_setup       setup;
     struct gr_given_model given;
@@ -189,7 +189,7 @@ int32_t gr_snapshot_predict(graft_model *m, int32_t found, const graft_predictio
     graft_dataset            data;
     int32_t                  rc = GRAFT_OK;
 
-    /* Without these there is no comm to agree over. */
+    /* If these fail there is no comm over which ranks could agree. */
     GR_TRY_DONE(gr_struct_read(&data, sizeof data, asked->dataset, "dataset", error));
     if (data.over != NULL) GR_TRY_DONE(gr_handle_check(m->context, data.over, GR_HANDLE_GRAPH, "dataset.over", error));
     GR_TRY_DONE(check_data(m, found, asked, &data, error));

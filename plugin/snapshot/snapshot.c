@@ -1,4 +1,4 @@
-/* Models out of trainers and into them.
+/* Makes models from trainers or from texts, and applies them to trainers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/snapshot.h"
 
@@ -23,7 +23,7 @@ static int is_of_model(const struct gr_option_row *row)
 
 /* -- the texts of a trainer's model ------------------------------------------------------------------------------ */
 
-/* Texts are counted, and written if there is memory for them. */
+/* The metadata of a model. If `pairs` is NULL, they are only counted. */
 struct texts {
     struct gr_tensor_pair *pairs;
     int32_t                n;
@@ -61,7 +61,8 @@ static void add_number(struct texts *t, const char *key, int64_t number)
     add_pair(t, "", key, digits);
 }
 
-/* Options that are live have the values that they have now. */
+/* Add all options of the trainer. Live options have their current values, others those of the creation of the
+ * trainer. */
 static void add_options(struct texts *t, const graft_trainer *trainer)
 {
     const graft_context        *context = trainer->setup.context;
@@ -111,7 +112,7 @@ static int32_t make_texts(const graft_trainer *trainer, int32_t what, struct gr_
 
 /* -- a model from its texts -------------------------------------------------------------------------------------- */
 
-/* A count of the metadata. */
+/* Read a count of at least `least` from the metadata. */
 static int32_t read_count(const struct gr_tensors *header, const char *shown, const char *key, int64_t least,
                           int64_t *count, graft_error *error)
 {
@@ -158,7 +159,7 @@ static int32_t read_options(const struct gr_tensors *header, const char *shown, 
     return GRAFT_OK;
 }
 
-/* The number of edge features of the data set that the model uses. */
+/* Read the number of edge features of a model that uses the data set's. */
 static int32_t read_edge_count(const graft_model *m, const char *shown, graft_dense *edge_features, graft_error *error)
 {
     const struct gr_model_options *options = gr_options_of(&m->options, &gr_model_option_table);
@@ -171,7 +172,7 @@ static int32_t read_edge_count(const graft_model *m, const char *shown, graft_de
                    (long long)edge_features->n_cols);
 }
 
-/* Kind and widths, and the shapes of the parameters. */
+/* Set the kind and the widths of a model, and the shapes of its parameters, from the metadata. */
 static int32_t describe_model(graft_model *m, const char *shown, graft_error *error)
 {
     const struct gr_tensors *header = &m->header;
@@ -298,7 +299,8 @@ done:
     return rc;
 }
 
-/* Warn if the cosine schedule would continue with another number of epochs. Over ranks only rank 0 warns. */
+/* Warn if the cosine schedule of the learning rate will continue with another number of epochs. Over ranks only rank 0
+ * warns. */
 static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
 {
     const graft_context *context = trainer->setup.context;
@@ -317,7 +319,7 @@ static void warn_of_epochs(const graft_model *m, const graft_trainer *trainer)
            (long long)epochs, (long long)gr_training_options(context)->epochs);
 }
 
-/* The options that change the results of weights of the same shapes. */
+/* Check that the trainer and the model agree on options with which weights of the same shapes give other results. */
 static int32_t check_same_options(const graft_model *m, const graft_trainer *trainer, graft_error *error)
 {
     const graft_context *context = trainer->setup.context;
@@ -346,7 +348,7 @@ static int32_t check_same_options(const graft_model *m, const graft_trainer *tra
     return GRAFT_OK;
 }
 
-/* Another host may have prepared the data itself, so these are no errors. */
+/* Warn if options about the data differ. This is no error, because another host may have prepared its data itself. */
 static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
 {
     const struct gr_config *from = &m->model.config, *to = &trainer->setup.model.config;
@@ -367,7 +369,8 @@ static void warn_of_data(const graft_model *m, const graft_trainer *trainer)
     }
 }
 
-/* Whether the trainer can use the tables of the model. Otherwise it continues as with a state without tables. */
+/* Whether the trainer can use the tables with rows of earlier batches. If not, it continues as from a state without
+ * tables. */
 static int takes_tables(const graft_model *m, graft_trainer *trainer)
 {
     const struct gr_batch_strategy *strategy = trainer->batches != NULL ? trainer->batches->strategy : NULL;
@@ -392,7 +395,7 @@ static int takes_tables(const graft_model *m, graft_trainer *trainer)
     return rc == GRAFT_OK;
 }
 
-/* Whether the trainer has the items of a state. Only a trainer can check the values of tables. */
+/* Check that the trainer has the items of a state. Only a trainer can check the values of tables. */
 static int32_t check_items(const struct gr_state *state, graft_trainer *trainer, graft_error *error)
 {
     graft_state_item item = { .size = sizeof item }, theirs = item;
@@ -426,7 +429,7 @@ int32_t gr_snapshot_apply(graft_model *m, graft_trainer *trainer, graft_error *e
     GR_TRY(check_same_options(m, trainer, error));
     if (takes_tables(m, trainer)) state.n_tables = m->n_tables;
     GR_TRY(check_items(&state, trainer, error));
-    gr_train_minibatches_restart(trainer); /* a state without batches is at the end of an epoch */
+    gr_train_minibatches_restart(trainer); /* unless the state says otherwise, an epoch begins with its first batch */
     if (trainer->batches != NULL) gr_train_batch_tables_unset(trainer->batches);
     for (int32_t i = 0; gr_train_state_item(&state, i, &item, &end) == GRAFT_OK; i++) {
         GR_TRY(gr_trainer_state_find(trainer, &item, &theirs, error));
