@@ -47,7 +47,7 @@ static int in_range(const char *range, double number)
     double      low, high;
 
     if (dots == NULL) return 1;
-    /* the ends of ranges are integers, so the locale does not matter */
+    /* The ends of ranges are integers, so the locale does not matter. */
     low = strtod(range + (range[0] == '[' || range[0] == '('), NULL);
     if (number < low || (range[0] == '(' && number == low)) return 0;
     high = strtod(dots + 2, (char **)&end);

@@ -202,7 +202,7 @@ static int32_t threads_receive(void *self, int32_t from, int32_t tag, void *data
     pthread_mutex_unlock(&me->lock);
     if (message != NULL) {
         deliver(mine, message->from, message->bytes);
-        /* after this the sender may reuse the request */
+        /* After this the sender may reuse the request. */
         atomic_store_explicit(&message->state, DONE, memory_order_release);
     }
     *request = mine;

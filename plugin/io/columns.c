@@ -26,7 +26,7 @@ static int64_t width_of(const struct gr_part_file *part)
     return part->npy.n_dims == 2 ? part->npy.shape[1] : 1;
 }
 
-/* The rows of the slice. */
+/* Read the rows of the slice. */
 static int32_t read_rows(const struct gr_reading *reading, const struct gr_folder *folder, enum gr_part which,
                          graft_data *data, graft_error *error)
 {
@@ -44,10 +44,10 @@ static int32_t refuse_element(const struct gr_part_file *part, const graft_data 
                    (long long)(data->set.first_vertex + at / width), (long long)(at % width), is);
 }
 
-/* The first element that is not finite, or count. */
+/* The index of the first element that is not finite, or count. */
 static int64_t find_not_finite(const graft_dense *x, int64_t count)
 {
-    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones */
+    const uint16_t  exponent = x->dtype == GRAFT_F16 ? 0x7C00 : 0x7F80; /* all ones in infinities and NaNs */
     const uint16_t *half = x->data;
     int64_t         at = 0;
 
@@ -57,7 +57,7 @@ static int64_t find_not_finite(const graft_dense *x, int64_t count)
     return at;
 }
 
-/* If the file cannot be mapped it is read. */
+/* Map the file of dense features. \return 0: it is not mapped, and must be read */
 static int map_dense(const struct gr_reading *reading, const struct gr_part_file *part, graft_data *data)
 {
     const int64_t first = data->set.first_vertex * part->npy.shape[1];
@@ -110,7 +110,8 @@ static int32_t read_dense(const struct gr_reading *reading, const struct gr_fold
 
 static const char SPARSE_FILES[] = "features_csr_*.npy";
 
-/* Row pointers that begin at 0, end at the number of entries and fall on no rank can be followed safely. */
+/* Check the row pointers of sparse features, so that they can be followed safely: they begin at 0, ascend on every
+ * rank, and end at the number of entries. */
 static int32_t check_pointers(const struct gr_folder *folder, const graft_data *data, graft_error *error)
 {
     const struct gr_part_file *indptr = &folder->part[GR_PART_INDPTR], *indices = &folder->part[GR_PART_INDICES];
@@ -143,7 +144,7 @@ static int32_t read_pointers(const struct gr_reading *reading, const struct gr_f
     return check_pointers(folder, data, error);
 }
 
-/* The entries of the rows of the slice, when the row pointers of all ranks are checked. */
+/* Read the entries in the rows of the slice, after the row pointers of all ranks were checked. */
 static int32_t read_entries(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                             graft_error *error)
 {
@@ -163,7 +164,7 @@ static int32_t read_entries(const struct gr_reading *reading, const struct gr_fo
     return GRAFT_OK;
 }
 
-/* Values of one byte from 0 to `high`. */
+/* Read values of one byte from 0 to `high`. */
 static int32_t read_bytes(const struct gr_reading *reading, const struct gr_folder *folder, enum gr_part which,
                           int high, const char *expected, graft_data *data, graft_error *error)
 {
@@ -181,8 +182,8 @@ static int32_t read_bytes(const struct gr_reading *reading, const struct gr_fold
     return GRAFT_OK;
 }
 
-/* One class per vertex, or -1. At most as many classes as vertices, or 65536, are legal: a file with other contents
- * must not lead to gigabytes of logits. */
+/* Read one class per vertex, or -1. The number of classes may be at most the number of vertices, or 65536 if this is
+ * more, so that a file with other contents does not cause gigabytes of logits. */
 static int32_t read_classes(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                             graft_error *error)
 {
@@ -216,7 +217,7 @@ static int32_t read_labels(const struct gr_reading *reading, const struct gr_fol
     return GRAFT_OK;
 }
 
-/* Finite numbers, or NaN where they are not known. */
+/* Read numbers that are finite, or NaN where they are not known. */
 static int32_t read_float_targets(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                                   graft_error *error)
 {
@@ -244,7 +245,7 @@ static int32_t read_split(const struct gr_reading *reading, const struct gr_fold
     return GRAFT_OK;
 }
 
-/* The vertex with the largest label, and the number of labelled vertices, over all ranks. */
+/* Find the vertex with the largest label, and the number of labelled vertices, over all ranks. */
 static int32_t find_largest(const struct gr_reading *reading, const graft_data *data, int64_t *vertex,
                             int64_t *n_labelled, graft_error *error)
 {
@@ -258,7 +259,7 @@ static int32_t find_largest(const struct gr_reading *reading, const graft_data *
     return gr_comm_sum_i64(reading->comm, n_labelled, 1, error);
 }
 
-/* A label with a wrong bit would create many classes without other vertices. */
+/* Warn if most classes have no vertices, because a label with a flipped bit would create such classes. */
 static int32_t warn_of_empty_classes(const struct gr_reading *reading, const char *name, const graft_data *data,
                                      int64_t vertex, graft_error *error)
 {
@@ -280,7 +281,7 @@ done:
     return rc;
 }
 
-/* The number of classes of all ranks. */
+/* Find the number of classes over all ranks, and check it against the number of labelled vertices. */
 static int32_t agree_on_classes(const struct gr_reading *reading, const struct gr_part_file *labels, graft_data *data,
                                 graft_error *error)
 {

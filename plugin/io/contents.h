@@ -35,6 +35,6 @@ int32_t gr_io_mtx_read(const struct gr_reading *reading, const struct gr_file *f
  *  `edges` are the edges of the slice with their indices, in the order of the file, and data->graph exists. */
 int32_t gr_io_edge_features_read(const struct gr_reading *reading, const struct gr_folder *folder,
                                  const struct gr_coo *edges, graft_data *data, graft_error *error);
-/** Features, labels, targets and split. */
+/** Read features, labels, targets and split. */
 int32_t gr_io_columns_read(const struct gr_reading *reading, const struct gr_folder *folder, graft_data *data,
                            graft_error *error);

@@ -1,4 +1,4 @@
-/* Data sets from files: the implementation of "graft.data/1".
+/* Reads data sets from files: the implementation of "graft.data/1".
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

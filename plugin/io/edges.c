@@ -51,7 +51,7 @@ static int32_t read_edge_range(const struct gr_reading *reading, const struct gr
     GR_TRY(gr_csr_coo_init(reading->context, coo, count, 0, error));
     if (numbered) GR_TRY(GR_NEW(reading->context, coo->number, count, error));
     for (int64_t i = 0; i < count && numbered; i++) coo->number[i] = first + i;
-    /* row 0 has the sources, from which destinations gather */
+    /* Row 0 has the sources, from which destinations gather. */
     GR_TRY(read_edge_ends(part, 0, first, count, vertices, coo->col, largest, error));
     return read_edge_ends(part, 1, first, count, vertices, coo->row, largest, error);
 }
@@ -77,18 +77,18 @@ done:
     return rc;
 }
 
-/* Features of edges from edge_features.npy, whose row i belongs to edge i of edges.npy. All values must be finite. */
-enum { AT_ONCE = 1 << 20 }; /* bytes of the file */
+/* Features of edges are in edge_features.npy, whose row i belongs to edge i of edges.npy. All values must be finite. */
+enum { AT_ONCE = 1 << 20 }; /* bytes of the file that are read at once */
 
-/* Rows of the file that are in memory. */
+/* The rows first .. first + count - 1 of the file, which are in memory. */
 struct file_rows {
     const struct gr_part_file *part;
-    int64_t                    width, most; /* number of columns; rows read at once */
+    int64_t                    width, most; /* number of columns; number of rows that are read at once */
     int64_t                    first, count;
     float                     *at;
 };
 
-/* Row `number`, where numbers fall from call to call. */
+/* Find row `number` of the file, reading the rows up to it if necessary. Numbers descend from call to call. */
 static int32_t row_of_file(struct file_rows *r, int64_t number, const float **row, graft_error *error)
 {
     int64_t bad;
@@ -106,7 +106,7 @@ static int32_t row_of_file(struct file_rows *r, int64_t number, const float **ro
     return GRAFT_OK;
 }
 
-/* The entry with this column in a row of the graph, which is sorted by column. */
+/* Find the entry with this column in a row of the graph, in which columns ascend. */
 static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
 {
     const int64_t begin = graph->row_ptr[row];
@@ -114,7 +114,7 @@ static int64_t entry_of(const struct gr_csr *graph, int64_t row, int32_t column)
     return begin + gr_sorted_index_32((const int32_t *)graph->col_idx + begin, graph->row_ptr[row + 1] - begin, column);
 }
 
-/* Edges are visited from the last to the first, so that the first of repeated edges stays. */
+/* Edges are visited from the last to the first, so the features of repeated edges are those of the first. */
 static int32_t fill_features(struct file_rows *rows, const struct gr_coo *edges, const struct gr_csr *graph, float *to,
                              graft_error *error)
 {

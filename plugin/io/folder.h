@@ -47,8 +47,9 @@ struct gr_folder {
 int32_t gr_io_folder_open(struct gr_folder *folder, const char *path, graft_error *error);
 void    gr_io_folder_close(struct gr_folder *folder);
 
-/** Record that the graph in `file` has vertices up to count - 1. If no other file has a row for each vertex, count may be
- *  at most 2^24, or 16 for each byte of `file`, so that a file of few bytes cannot cause the allocation of gigabytes.
+/** Record that the graph in `file` has vertices up to count - 1. If no other file has a row for each vertex, count may
+ *  be at most 2^24, or 16 for each byte of `file`, so that a file of few bytes cannot cause the allocation of
+ *  gigabytes.
  *  \return OK; ERR_FORMAT (also if another file states another number; more than INT32_MAX) */
 int32_t gr_io_vertices_agree_named(struct gr_vertices *vertices, const struct gr_file *file, int64_t count,
                                    graft_error *error);

@@ -1,5 +1,6 @@
-/* The arrays of the layers in training by minibatch. Batches use arrays of the largest batch so far. An evaluation uses
- * separate arrays, for all rows but without a backward pass. Only one of both sets exists at a time.
+/* The arrays of the layers in training by minibatch. Batches share arrays that are as large as the largest batch so far
+ * needs. An evaluation uses other arrays, for all rows but without a backward pass. Only one of both sets exists at a
+ * time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/dense_view.h"
 #include "graph/csr.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* They have a separate budget, which ends with them, and is charged to the setup. */
+/* Charge the arrays, which have a budget of their own, to the budget of the setup, or end the charge. */
 static void charge(struct gr_setup *s, int exists)
 {
     for (int use = 0; use < GR_USES; use++) {
@@ -41,7 +42,8 @@ void gr_setup_arrays_fini(struct gr_setup *s)
     memset(s->arrays, 0, sizeof *s->arrays);
 }
 
-/* `used`: bytes of the batch, which has a separate budget; they count towards memory.limit too. */
+/* Allocate the arrays for this capacity. `used` are the bytes of the batch, which has a budget of its own; they count
+ * towards memory.limit too. */
 static int32_t make_arrays(struct gr_setup *s, const struct gr_capacity *capacity, int64_t used, graft_error *error)
 {
     struct gr_budget *budget = &s->arrays->budget;
@@ -59,7 +61,7 @@ done:
     return rc;
 }
 
-/* Check rows that create() did not read, before a pass over all rows. */
+/* Check the rows of features that create() did not read, before a pass over all rows. */
 static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input *input = &s->run.input;
@@ -71,7 +73,7 @@ static int32_t check_all_rows(struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Features of another type as floats, which batches make of their own rows only. */
+/* Convert all rows of features to floats, if they have another type. Batches convert only the rows that they read. */
 static int32_t widen_features(struct gr_setup *s, graft_error *error)
 {
     struct gr_input *input = &s->run.input;
@@ -98,7 +100,7 @@ int32_t gr_setup_arrays_for_all(struct gr_setup *s, graft_error *error)
     const int                recompute = s->model.config.recompute;
     int32_t                  rc;
 
-    s->model.config.recompute = 1; /* No pass needs results of another layer. */
+    s->model.config.recompute = 1; /* no pass needs results of two layers at a time */
     rc = check_all_rows(s, error);
     if (rc == GRAFT_OK) rc = make_arrays(s, &capacity, 0, error);
     if (rc == GRAFT_OK) rc = widen_features(s, error);
@@ -124,7 +126,7 @@ static int raise_to(int64_t *now, int64_t wanted)
     return 1;
 }
 
-/* A layer without rows has arrays of one row. */
+/* Raise the sizes of a layer to those of a block. A layer without rows has arrays of one row. */
 static int grow_layer(const struct gr_setup *s, const struct gr_block *block, struct gr_layer_size *size)
 {
     int64_t edges = 0;

@@ -1,6 +1,6 @@
-/* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5: statistics of columns over all rows
- * that the layer makes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums over rows
- * are in double and have a fixed order.
+/* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5: with statistics of each column over
+ * all rows that the layer computes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums
+ * over rows are in double and have a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/rows.h"
 #include "run/pass.h"
@@ -15,7 +15,7 @@ static float reciprocal_deviation(double variance)
     return (float)(1 / sqrt(variance + EPSILON));
 }
 
-/* Sum over all ranks, under a separate phase. */
+/* Sum over all ranks, and record this as a phase of the profile. */
 static int32_t sum_ranks(struct gr_run *run, double *values, int64_t count, graft_error *error)
 {
     const double  begin = gr_profile_begin(&run->profile);
@@ -34,11 +34,11 @@ static void sum_columns(struct gr_run *run, const struct gr_rows *rows, const do
     gr_profile_end(&run->profile, "rows", begin, 4 * (double)rows->n * (double)rows->width, 0);
 }
 
-/* The number of rows of all ranks; and in run->space.column_sums the mean of each column, and then the sums of squared
- * deviations from it. Each rank computes both for its rows, in two passes, and then one sum over ranks joins them (Chan
- * et al. 1979): to the squared deviations from the mean of a rank, n times the squared difference between this mean and
- * the mean of all rows is added. Means are summed as deviations from the running mean, which is near and the same on
- * all ranks, so that cancellation is small. */
+/* Find *n, the number of rows of all ranks and, in run->space.column_sums, the mean of each column and then the sums of
+ * squared deviations from it. Each rank computes means and deviations of its own rows, in two passes. One sum over
+ * ranks joins them (Chan et al. 1979): to the squared deviations from the mean of a rank it adds n times the squared
+ * difference between this mean and the mean of all rows. Means are summed as differences from the running mean, which
+ * is similar and is equal on all ranks, so that cancellation is small. */
 static int32_t find_statistics(struct gr_run *run, const struct gr_activations *a, const struct gr_rows *rows,
                                double *n, graft_error *error)
 {
@@ -64,7 +64,7 @@ static int32_t find_statistics(struct gr_run *run, const struct gr_activations *
 
         mean[j] = (double)near[j] + far;
         squares[j] -= *n * far * far;
-        if (squares[j] < 0) squares[j] = 0; /* by rounding */
+        if (squares[j] < 0) squares[j] = 0; /* rounding may make it negative */
     }
     return GRAFT_OK;
 }
@@ -107,13 +107,13 @@ int32_t gr_run_batch_norm_backward(struct gr_run *run, struct gr_rows_backward *
     };
     double begin;
 
-    /* The sums of gain and shift follow the sums of bias. */
+    /* The partial sums of gain and shift come after those of the bias. */
     gr_nn_rows_total_chunks(gradient->partial + width, GR_PARTIALS * width, rows->n, 2 * width, sums);
     sums[2 * width] = (double)rows->n;
     GR_TRY(sum_ranks(run, sums, 2 * width + 1, error));
     for (int64_t j = 0; j < 2 * width; j++) sums[j] /= fmax(sums[2 * width], 1);
-    /* Subtracting the mean removes the bias, so the gradient of the bias is 0 up to rounding, which Adam would turn
-     * into steps. This does not hold with dropout between both. */
+    /* Subtracting the mean removes the bias, so its gradient is 0 up to rounding errors, which Adam would turn into
+     * steps. This does not hold with dropout before the normalisation. */
     if (rows->drops_first && rows->threshold > 0) columns.bias = gradient->bias;
     else memset(gradient->bias, 0, (uint64_t)width * sizeof *gradient->bias);
     columns.partial = run->space.partial;

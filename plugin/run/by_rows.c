@@ -1,7 +1,7 @@
 /* A forward pass in blocks of rows, layer by layer: no row is computed twice, and only the outputs of layers that later
  * layers read are larger than a block. These outputs are in memory, or with eval.blocks=FOLDER in a file. A block has
- * some rows of the graph, and copies of the rows of the layer below from which they gather. Each row is summed in the
- * order of its entries, as in a pass over all rows at once.
+ * some rows of the graph, and copies of the rows of the layer below from which they gather. The entries of a row are
+ * summed in their order, so results are bitwise those of a pass over all rows at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dense_view.h"
@@ -24,13 +24,13 @@ int gr_setup_goes_by_rows(struct gr_setup *s)
     double      bytes;
 
     if (!gr_setup_can_go_by_rows(s)) return 0;
-    /* There is no array of all rows as floats; or the option is yes, or a folder. */
+    /* Features of another type have no array of all rows as floats; or the option is "yes", or a folder. */
     if ((s->run.input.type != GRAFT_F32 && s->run.input.x != NULL) || strcmp(blocks, "auto") != 0) return 1;
     bytes = gr_setup_evaluation_bytes(s);
     return bytes > GR_EVALUATION_WHOLE_BYTES || !gr_budget_fits(&s->budget, bytes);
 }
 
-/* The folder of a file of outputs of layers; NULL: they are in memory. */
+/* The folder for files with outputs of layers; NULL: outputs are in memory. */
 static const char *folder_of(const struct gr_setup *s)
 {
     const char *blocks = gr_resource_options(s->context)->eval_blocks;
@@ -38,7 +38,7 @@ static const char *folder_of(const struct gr_setup *s)
     return strchr(blocks, '/') != NULL ? blocks : NULL;
 }
 
-/* Of layer l: its rows, and the edges along which they gather, if any. */
+/* The block with all rows of layer l and, if it gathers, all its edges. */
 static const struct gr_block *whole_block(const struct gr_setup *s, int32_t l)
 {
     return s->given != NULL ? s->derived.step_of[l] : s->derived.whole_of[l];
@@ -58,10 +58,10 @@ static int64_t edges_between(const struct gr_setup *s, int32_t l, int64_t begin,
     return row_ptr[end] - row_ptr[begin];
 }
 
-/* The sizes of blocks. A row with more edges than the limit is a separate block. */
+/* The sizes of blocks. A row with more edges than the limit is a block of its own. */
 struct sizes {
-    int64_t limit;                /* of the sum of rows and edges; no block has more sources */
-    int64_t rows, edges, sources; /* the largest numbers in any block */
+    int64_t limit;                /* most rows plus edges of a block, and thereby most sources */
+    int64_t rows, edges, sources; /* the largest number of rows, edges and sources in any block */
 };
 
 static int64_t end_of_block(const struct gr_setup *s, int64_t limit, int32_t l, int64_t begin)
@@ -156,16 +156,16 @@ struct pass {
     struct gr_setup      *s;
     struct sizes          sizes;
     struct gr_sample_work work;
-    struct gr_batch       batch;               /* sources and edges of the present block */
-    struct gr_budget      of_layer, of_block;  /* memory that ends with them */
-    struct gr_input       input;               /* the features of all rows */
-    float                *rows[GR_LAYERS_MAX]; /* [sources x out] copies of rows that the present layer reads; */
-    float                *features;            /* [sources x in] the same in the first layer */
-    int64_t              *seeds;               /* [rows] of the block */
-    const int64_t        *vertex;              /* its sources */
+    struct gr_batch       batch;               /* sources and edges of the current block */
+    struct gr_budget      of_layer, of_block;  /* budgets whose memory ends with the current layer or block */
+    struct gr_input       input;               /* input of the run, with the features of all rows */
+    float                *rows[GR_LAYERS_MAX]; /* [sources x out] rows of layer k that the current layer reads */
+    float                *features;            /* [sources x in] copies of features, for the first layer */
+    int64_t              *seeds;               /* [rows] indices of the rows in the block */
+    const int64_t        *vertex;              /* indices of the sources of the block */
 };
 
-/* The sources of the rows in `seeds`: the rows themselves, then the rows from which they gather. */
+/* Find the sources of the rows in `seeds`: these rows, then the rows from which they gather. */
 static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error *error)
 {
     const int32_t rc =
@@ -179,7 +179,7 @@ static int32_t find_sources(struct pass *p, int32_t l, int64_t rows, graft_error
     return rc;
 }
 
-/* The block of rows begin .. end-1 with its edges. */
+/* Fill the block of rows begin .. end-1 with its edges. */
 static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_block *block, graft_error *error)
 {
     const struct gr_block        *whole = whole_block(p->s, l);
@@ -207,7 +207,7 @@ static int32_t give_edges(struct pass *p, int32_t l, int64_t begin, struct gr_bl
     return gr_matrix_create(p->s->context, &csr, &block->a, error);
 }
 
-/* Let the first layer read the features of the sources. */
+/* Make the first layer read the features of the sources. */
 static int32_t give_features(struct pass *p, const struct gr_block *block, graft_error *error)
 {
     struct gr_input *input = &p->s->run.input;
@@ -221,7 +221,7 @@ static int32_t give_features(struct pass *p, const struct gr_block *block, graft
     return GRAFT_OK;
 }
 
-/* Let layer l read the outputs of layer k for the sources. */
+/* Make layer l read the outputs of layer k in the rows of the sources. */
 static void give_outputs(struct pass *p, const struct gr_block *block, int64_t begin, int32_t k)
 {
     struct gr_setup        *s = p->s;
@@ -279,7 +279,7 @@ static void begin_budget(const struct pass *p, struct gr_budget *budget, const s
     budget->limit = inside->limit - gr_budget_total(inside);
 }
 
-/* Space for the copies of rows that layer l reads, and for its own outputs. */
+/* Allocate copies of the rows that layer l reads, and its outputs. */
 static int32_t begin_layer(struct pass *p, int32_t l, graft_error *error)
 {
     struct gr_setup *s = p->s;
@@ -336,7 +336,7 @@ static int32_t run_layers(struct pass *p, graft_error *error)
     return GRAFT_OK;
 }
 
-/* A struct of this size is too large for the stack of a thread of the host. */
+/* The struct is allocated, because it is too large for the stack of a thread of the host. */
 int32_t gr_setup_by_rows_forward(struct gr_setup *s, graft_error *error)
 {
     const struct gr_input input = s->run.input;

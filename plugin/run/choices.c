@@ -1,4 +1,4 @@
-/* What the options of a setup decide.
+/* Decides by options what a setup does.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/option_row.h"
 #include "model/options.h"
@@ -54,8 +54,9 @@ int gr_setup_can_go_by_rows(const struct gr_setup *s)
            s->model.config.label_rate == 0;
 }
 
-/* Whether the receptive field of a list is worth a separate order. Labels as input belong to vertices that come first
- * in training; sparse features have parts only for a step and for all rows. */
+/* Whether the setup predicts few vertices, so that it computes only the rows in their receptive field, in a separate
+ * order. It does not with labels as input, whose vertices come first in training, or with sparse features, which have
+ * parts only for a step and for all rows. */
 static int predicts_few(const struct gr_setup *s)
 {
     const struct gr_outputs *outputs = s->given->outputs;
@@ -82,7 +83,8 @@ int32_t gr_setup_first_masked(const struct gr_setup *s)
     return s->run.input.is_constant && !gr_propagates(&s->run);
 }
 
-/* Statistics of BatchNorm in a step are over all vertices; predictions use running statistics. */
+/* The last layer whose input must have all rows in a step, because statistics of BatchNorm are over all vertices; -1:
+ * none. Predictions use running statistics. */
 static int32_t last_complete(const struct gr_setup *s)
 {
     int32_t last = -1;

@@ -1,5 +1,5 @@
-/* The features as the model needs them: in the order of the setup, and each row divided by its sum if an option asks
- * for it. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
+/* Makes the features that the model reads: in the order of the setup and, if an option asks for it, each row divided by
+ * its sum. The host's array of dense features is used if possible; sparse features stay sparse or are made dense
  * (sparse.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/input.h"
@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Append row v of the host to the first `to` entries, and add up values of one column. place[c] is one more than the
- * last place of column c. Returns the end. */
+/* Append row v of the host to x, whose entries end at `to`, and add up values in the same column. place[c] is one more
+ * than the last index of an entry with column c. \return the new end */
 static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int64_t to, int64_t *place)
 {
     const int64_t begin = to;
@@ -32,7 +32,7 @@ static int64_t copy_row(const graft_csr *from, int64_t v, struct gr_csr *x, int6
     return to;
 }
 
-/* `v` is the host's number of the row. */
+/* Check that sums of values with the same column are finite. `v` is the index that the host gives the row. */
 static int32_t check_merged_values(const struct gr_csr *x, int64_t row, int64_t v, graft_error *error)
 {
     for (int64_t e = x->row_ptr[row]; e < x->row_ptr[row + 1]; e++) {
@@ -57,7 +57,8 @@ static int32_t fill_from_host(const struct gr_setup *s, struct gr_csr *x, int64_
     return GRAFT_OK;
 }
 
-/* The host's sparse features with float values and 32-bit columns, each at most once in a row. */
+/* Copy the host's sparse features in the order of the setup, with float values and 32-bit columns, each at most once in
+ * a row. */
 static int32_t read_host_sparse(struct gr_setup *s, struct gr_csr *x, graft_error *error)
 {
     const graft_csr *given = &s->data.sparse_features;
@@ -85,13 +86,13 @@ done:
     return rc;
 }
 
-/* Rows of dense features that are read. */
+/* The number of rows of dense features that the model reads. */
 static int64_t rows_read(const struct gr_setup *s)
 {
     return s->given != NULL && gr_setup_masks_rows(s) ? s->derived.reach[0] : s->data.n;
 }
 
-/* Allocate dense features. */
+/* Allocate an array of dense features. */
 static int32_t new_dense(struct gr_setup *s, float **x, graft_error *error)
 {
     const int64_t width = s->model.config.width[0];
@@ -138,7 +139,7 @@ void gr_setup_expect_input(struct gr_setup *s, int sparse)
     s->run.input.is_constant = config->data.reuse_input && config->input_dropout == 0 && !sparse;
 }
 
-/* Over ranks they stay sparse on all ranks, or on none. */
+/* Use the host's sparse features, which over ranks stay sparse on all ranks, or on none. */
 static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
 {
     struct gr_csr sparse = { 0 };
@@ -146,7 +147,7 @@ static int32_t init_from_sparse(struct gr_setup *s, graft_error *error)
     int           stays;
 
     GR_TRY_DONE(gr_strategy_agree(s->run.strategy, read_host_sparse(s, &sparse, error), error));
-    gr_setup_expect_input(s, 0); /* The plan assumed it; now it is decided. */
+    gr_setup_expect_input(s, 0); /* the plan assumed that they stay sparse; this is decided now */
     stays = gr_setup_sparse_is_better(s, &sparse.view);
     GR_TRY_DONE(gr_strategy_any(s->run.strategy, &stays, error));
     gr_setup_expect_input(s, stays);
@@ -158,7 +159,7 @@ done:
     return rc;
 }
 
-/* Check that x has the entries of the features that stay sparse. */
+/* Check that x has entries in the same rows and columns as the features that stay sparse. */
 static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, graft_error *error)
 {
     const graft_matrix *now = s->run.input.sparse.whole.x;
@@ -175,7 +176,7 @@ static int32_t check_same_entries(const struct gr_setup *s, const graft_csr *x, 
                    (long long)entries, (long long)gr_csr_entries(&now->csr));
 }
 
-/* Replace the old values by these values. */
+/* Replace the values of the features by those of x. */
 static void put_sparse(struct gr_setup *s, const graft_csr *x)
 {
     struct gr_sparse *sparse = &s->run.input.sparse;
@@ -188,7 +189,7 @@ static void put_sparse(struct gr_setup *s, const graft_csr *x)
     gr_matrix_unprepare(sparse->whole.x);
     for (int i = 0; i < 2; i++) {
         if (sparse->step[i].x == NULL) continue;
-        gr_run_fill_sparse_transpose(&s->run, &sparse->step[i]); /* with dropout, a step fills it again */
+        gr_run_fill_sparse_transpose(&s->run, &sparse->step[i]); /* with dropout, each step does this again */
         gr_matrix_unprepare(sparse->step[i].x);
         gr_matrix_unprepare(sparse->step[i].transpose);
     }
@@ -225,7 +226,7 @@ void gr_setup_features_refresh(struct gr_setup *s)
                          s->run.threads, (float *)(uintptr_t)s->run.input.x);
 }
 
-/* Check rows that create() has not read. */
+/* Check that rows are finite which create() has not read. */
 static int32_t check_taken(const struct gr_setup *s, const int64_t *vertex, int64_t count, const float *x,
                            graft_error *error)
 {

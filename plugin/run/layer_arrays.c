@@ -1,4 +1,4 @@
-/* The arrays of the layers, with the results of the forward pass that the backward pass needs. With option recompute,
+/* Allocates the arrays of the layers: results of the forward pass that the backward pass needs. With option recompute,
  * all layers share one set of the arrays that can be recomputed from the layer's input, which has the size of the
  * largest layer. Without a backward pass layers use two sets of outputs in turn.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -18,7 +18,7 @@
 
 static const struct {
     struct gr_array_shape shape;
-    size_t                at; /* of its pointer in gr_activations */
+    size_t                at; /* offset of its pointer in gr_activations */
 } common[GR_ARRAYS] = {
     [GR_ARRAY_GATHERED] = ARRAY(gathered, GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED),
     [GR_ARRAY_Z] = ARRAY(z, GR_USE_ACTIVATIONS, GR_LIFE_RECOMPUTED),
@@ -30,7 +30,7 @@ static const struct {
     [GR_ARRAY_BITS] = ARRAY(bits, GR_USE_MASKS, GR_LIFE_KEPT),
 };
 
-/* An array by number: the common ones, and then those of the kind. NULL: there are no more. */
+/* The shape of array `which`: common arrays come first, then those of the kind of model. NULL: there are no more. */
 static const struct gr_array_shape *shape_of(const struct gr_run *run, int which)
 {
     const struct gr_array_shape *own = gr_run_config(run)->kind->arrays;
@@ -51,8 +51,8 @@ static void set_array(struct gr_activations *a, int which, void *array)
     else a->own[which - GR_ARRAYS] = array;
 }
 
-/* Whether the layer need not keep this array. H is kept, as the input of the next layer; so are the logits, constant
- * sums over features, and arrays that are small beside H. */
+/* Whether the array of layer l is recomputed, so that layers share it. Not recomputed are H, which is the input of the
+ * next layer, the logits, constant sums over features, and arrays that are much smaller than H. */
 static int is_recomputed(const struct gr_run *run, int32_t l, int which)
 {
     if (!gr_run_config(run)->recompute || shape_of(run, which)->life != GR_LIFE_RECOMPUTED) return 0;
@@ -60,7 +60,7 @@ static int is_recomputed(const struct gr_run *run, int32_t l, int which)
     return which != GR_ARRAY_GATHERED || l > 0 || !run->input.is_constant;
 }
 
-/* Whether only the next layer needs an output. */
+/* Whether outputs are read only by the next layer, so that layers alternate between two arrays. */
 static int takes_turns(const struct gr_run *run)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -68,7 +68,8 @@ static int takes_turns(const struct gr_run *run)
     return run->predicts && config->hidden.jumping == GR_JUMPING_NONE && !config->kind->teleports;
 }
 
-/* The set of layers with which the layer shares this array: 0 all, 1 and 2 every second one; -1: none. */
+/* The sets of layers that share an array: 0 has all layers, 1 and 2 have every second layer. A layer with -1 has its
+ * own. */
 enum { SETS = 3 };
 
 static int set_of(const struct gr_run *run, int32_t l, int which)
@@ -79,7 +80,7 @@ static int set_of(const struct gr_run *run, int32_t l, int which)
     return which == GR_ARRAY_Z || which == GR_ARRAY_H || which == GR_ARRAY_OUTPUT ? 1 + l % 2 : -1;
 }
 
-/* Elements of the array that a set of layers shares; 0 if there is none. */
+/* The size of the array that a set of layers shares; 0: there is none. */
 static int64_t shared_count(const struct gr_run *run, int set, int which)
 {
     int64_t most = 0;
@@ -89,7 +90,7 @@ static int64_t shared_count(const struct gr_run *run, int set, int which)
     return most;
 }
 
-/* Bytes of one array in all layers. */
+/* The bytes of an array in all layers. */
 static double bytes_of(const struct gr_run *run, int which)
 {
     double count = 0;
@@ -100,7 +101,7 @@ static double bytes_of(const struct gr_run *run, int which)
     return count * (double)shape_of(run, which)->element_bytes;
 }
 
-/* One of the arrays, for each layer or for several. */
+/* Allocate an array for each layer, or for each set of layers that share it. */
 static int32_t make_array(struct gr_run *run, struct gr_budget *budget, int which, graft_error *error)
 {
     const struct gr_array_shape *shape = shape_of(run, which);
@@ -135,7 +136,7 @@ void gr_run_clear(struct gr_run *run)
     memset(&run->labels, 0, sizeof run->labels);
 }
 
-/* The arrays that layers of every kind have. */
+/* Count the elements of the arrays that layers of every kind of model have. */
 static void count_common(const struct gr_config *config, struct gr_activations *a, int64_t rows, int64_t seen)
 {
     const struct gr_layer *layer = a->layer;
@@ -150,16 +151,16 @@ static void count_common(const struct gr_config *config, struct gr_activations *
     a->count[GR_ARRAY_MEAN] = a->count[GR_ARRAY_RSTD] = config->hidden.norm == GR_NORM_BATCH ? layer->out : rows;
 }
 
-/* Elements of the work space of the backward pass. */
+/* The numbers of elements in the work space of the backward pass. */
 struct work_space {
-    int64_t gradient; /* of each of two */
+    int64_t gradient; /* of each of the two arrays `gradient` */
     int64_t residual, jumped;
     int64_t scratch, rounded, partial, column_sums, chunks;
 };
 
-enum { LOSS_SUMS = 4 }; /* of a split, see loss.c */
+enum { LOSS_SUMS = 4 }; /* sums of each split in loss.c */
 
-/* The columns that layer l sums over neighbours as bfloat16. */
+/* The number of columns that layer l sums over neighbours as bfloat16. */
 static int64_t rounded_columns(const struct gr_run *run, int32_t l)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -175,7 +176,7 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
     const int64_t           chunks = gr_chunk_count(capacity->seen, GR_CHUNK_ROWS);
     const int64_t           measured = gr_chunk_count(capacity->measured, GR_CHUNK_ROWS);
     const int64_t           sums =
-        gr_is_regression(config) ? gr_run_regression_sums(config->width[config->n_layers]) : 0; /* of each split */
+        gr_is_regression(config) ? gr_run_regression_sums(config->width[config->n_layers]) : 0; /* for each split */
     const int exchanges = capacity->reads_history || run->strategy->ops->boundary_begin != NULL;
     int64_t   widest = LOSS_SUMS, scratch = 0, rounded = 0, residual = 0, jumped = 0;
 
@@ -187,9 +188,9 @@ static struct work_space work_of(const struct gr_run *run, const struct gr_capac
         widest = gr_larger(widest, gr_larger(layer->wide, l > 0 ? layer->in : 0));
         if (gr_model_config_jumps(config, l)) jumped = layer->in;
         if (layer->adds_input) residual = gr_larger(residual, layer->out);
-        /* An input that is aggregated first is scaled on both sides, in the scratch memory. */
+        /* An input that is aggregated before it is transformed is scaled on both sides, in the scratch memory. */
         if (scales && run->layers[l].aggregate_first) scratch = gr_larger(scratch, layer->in);
-        /* Over ranks extrema need own rows and rows of the halo there. */
+        /* For extrema over ranks, the scratch memory has the rows of this rank and of the halo. */
         if (config->extremum != 0 && exchanges) scratch = gr_larger(scratch, layer->in);
         rounded = gr_larger(rounded, rounded_columns(run, l));
     }

@@ -1,4 +1,4 @@
-/* The input of layers: features with dropout, dense or sparse, and the outputs of layers below.
+/* Makes the input of the layers: features with dropout, dense or sparse, and outputs of layers below.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dropout.h"
@@ -23,8 +23,8 @@ struct drop {
     uint32_t             threshold;
 };
 
-/* As gr_nn_rows_dropout(), only for the entries. The draws of eight columns are in one block, so with ascending columns
- * a block is made once. */
+/* Apply dropout to entries of sparse features, with the draws of gr_nn_rows_dropout(). One block of draws serves eight
+ * columns, so with ascending columns each block is drawn once. */
 static void drop_rows(void *arg, int64_t row, int64_t row_end)
 {
     const struct drop      *drop = arg;
@@ -67,7 +67,7 @@ static void drop_sparse(struct gr_run *run, uint64_t key, uint32_t threshold)
     }
 }
 
-/* The features, with dropout in training. */
+/* The features as an operand: with dropout in training. */
 static struct gr_operand features_of(const struct gr_run *run, int64_t rows)
 {
     const struct gr_input *input = &run->input;

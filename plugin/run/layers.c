@@ -1,5 +1,5 @@
-/* All layers in their order, forward and backward: the functions of the kind of model, and the passes over rows that
- * follow.
+/* Runs all layers in their order, forward and backward, by the functions of the kind of model and the operations on
+ * rows that follow them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/dropout.h"
@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-/* The passes over rows that follow layer l; dropout with the bits of this epoch, none in evaluation. */
+/* Describe the operations on rows that follow layer l. Dropout uses the bits of this epoch, and is omitted in
+ * evaluations. */
 static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
 {
     const struct gr_config      *config = gr_run_config(run);
@@ -50,8 +51,8 @@ static struct gr_rows rows_after(const struct gr_run *run, int32_t l)
  * side, or their maximum in each element. J has the rows that this layer reads, which every hidden layer makes. */
 struct jump {
     const struct gr_run *run;
-    int32_t              last; /* the layer that reads J */
-    int32_t              from; /* of a gradient: whose output */
+    int32_t              last; /* index of the layer that reads J */
+    int32_t              from; /* layer whose part of the gradient of J is wanted */
     int                  add;
     float               *gradient;
 };
@@ -68,7 +69,8 @@ static const float *output_row(const struct jump *jump, int32_t l, int64_t row)
     return a->output + row * a->layer->out;
 }
 
-/* Of equal elements the first is taken; a NaN stays, so that it appears in the loss. */
+/* Compute the maximum of the outputs of hidden layers in a row. Of equal elements the first layer's counts. A NaN is
+ * kept, so that it shows in the loss. */
 static void join_largest(const struct jump *jump, int64_t row, int64_t width, float *to)
 {
     memcpy(to, output_row(jump, 0, row), (uint64_t)width * sizeof *to);
@@ -117,7 +119,7 @@ static void join_outputs(struct gr_run *run)
     over_rows(run, &jump, join_rows);
 }
 
-/* Whether element (row, j) of J comes from layer jump->from. */
+/* Whether element (row, j) of J is from layer jump->from. */
 static int gives_largest(const struct jump *jump, int64_t row, int64_t j, float joined)
 {
     for (int32_t l = 0; l < jump->from; l++)
@@ -132,7 +134,7 @@ static void part_rows(void *arg, int64_t begin, int64_t end)
     const struct gr_activations *a = &run->layers[jump->last];
     const int64_t                width = run->layers[jump->from].layer->out, in = a->layer->in;
     const int                    largest = gr_run_config(run)->hidden.jumping == GR_JUMPING_MAX;
-    int64_t                      first = 0; /* column of J */
+    int64_t                      first = 0; /* first column of the layer's part of J */
 
     for (int32_t l = 0; l < jump->from && !largest; l++) first += run->layers[l].layer->out;
     for (int64_t row = begin; row < end; row++) {
@@ -147,8 +149,8 @@ static void part_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Write the part of run->space.jumped that belongs to the output of layer l to `gradient`, or add it, in the rows of
- * J. */
+/* Take the gradient of layer l's output out of run->space.jumped, the gradient of J, and write it to `gradient`, or add
+ * it if `add` is not 0. `gradient` has the rows of J. */
 static void split_gradient(struct gr_run *run, int32_t l, int add, float *gradient)
 {
     struct jump jump = jump_of(run);
@@ -160,7 +162,7 @@ static void split_gradient(struct gr_run *run, int32_t l, int add, float *gradie
     over_rows(run, &jump, part_rows);
 }
 
-/* A step of layer l. From now on, arrays shared with other layers hold the values of this layer. */
+/* Run one step of layer l. From then on arrays that layers share have the values of layer l. */
 static int32_t layer_step(struct gr_run *run, int32_t l, enum gr_step step, struct gr_rows *rows, graft_error *error)
 {
     const struct gr_model_kind *kind = gr_run_config(run)->kind;
@@ -177,13 +179,14 @@ static void enter_layer(struct gr_run *run, int32_t l)
     run->layer = run->profile.layer = l;
 }
 
-/* Copy the n_dst rows of x. */
+/* Copy the first n_dst rows of x. */
 static void keep_rows(struct gr_run *run, const struct gr_activations *a, const float *x, float *to)
 {
     gr_model_layer_scale(run, gr_dense_operand(x, a->layer->out, a->block->n_dst), NULL, 1, to, a->layer->out);
 }
 
-/* The residual connection of layer l (Kipf and Welling 2017, eq. 14). The backward pass of ELU needs the original H. */
+/* Add the residual connection of layer l (Kipf and Welling 2017, eq. 14). H itself is kept for the backward pass of
+ * ELU. */
 static void add_input(struct gr_run *run, int32_t l)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -199,7 +202,7 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     struct gr_rows               rows = rows_after(run, l), z = rows;
 
     enter_layer(run, l);
-    if (batch && gr_is_training(run)) z.h = NULL; /* until all rows of Z are computed */
+    if (batch && gr_is_training(run)) z.h = NULL; /* H is computed later, when all rows of Z are known */
     else if (batch) gr_run_batch_norm_take_running(a);
     if (gr_model_config_jumps(gr_run_config(run), l)) join_outputs(run);
     GR_TRY(layer_step(run, l, GR_STEP_BEGIN, NULL, error));
@@ -209,8 +212,8 @@ static int32_t layer_forward(struct gr_run *run, int32_t l, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Recompute the arrays of layer l that later layers have overwritten. H, the bits of kept elements, mean and deviation
- * still exist, so the pass over rows only recomputes Z. */
+/* Recompute the arrays of layer l that later layers have overwritten. H, the dropout bits, mean and deviation still
+ * exist, so of the operations on rows only those for Z are repeated. */
 static int32_t layer_recompute(struct gr_run *run, int32_t l, graft_error *error)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -230,8 +233,8 @@ static void enter_pass(struct gr_run *run, int32_t pass)
     enter_layer(run, -1);
 }
 
-/* In one process a step may be cancelled before each of its layers; over ranks, other ranks would wait for this
- * rank. */
+/* Check whether the host has cancelled the step, before each layer. Only in one process: over ranks, the others would
+ * wait for this rank. */
 static int32_t check_step(const struct gr_run *run, graft_error *error)
 {
     if (run->pass == GRAFT_PASS_EVALUATION || run->strategy->ops->agree != NULL) return GRAFT_OK;
@@ -265,7 +268,8 @@ int32_t gr_run_layer(struct gr_run *run, int32_t l, const struct gr_block *block
     return layer_forward(run, l, error);
 }
 
-/* Begin the backward pass over the rows of layer l, whose gradient will be in g. Returns whether there is one. */
+/* Begin the backward pass over the rows of layer l, whose gradient will be in g. \return whether the layer has such a
+ * pass */
 static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct gr_rows_backward *pass)
 {
     const struct gr_layer *layer = run->layers[l].layer;
@@ -281,7 +285,7 @@ static int begin_rows_backward(struct gr_run *run, int32_t l, float *g, struct g
     return layer->bias != NULL || layer->hidden;
 }
 
-/* Whether the output of the layer below layer l is also read by the layer that reads all hidden layers. */
+/* Whether layer l - 1 is hidden and its output is also part of J. */
 static int is_joined(const struct gr_run *run, int32_t l)
 {
     const struct gr_config *config = gr_run_config(run);
@@ -289,14 +293,16 @@ static int is_joined(const struct gr_run *run, int32_t l)
     return config->hidden.jumping != GR_JUMPING_NONE && l > 0 && l < config->n_weighted;
 }
 
-/* Whether the products of layer l write all of the gradient of the layer below, so that it needs no copy. */
+/* Whether the products of layer l write the complete gradient of the output of layer l - 1, so that nothing is added
+ * later. */
 static int ends_gradient(const struct gr_run *run, int32_t l)
 {
     if (l == 0 || is_joined(run, l)) return 0;
     return !run->layers[l].layer->adds_input && !run->layers[l - 1].layer->adds_input;
 }
 
-/* Add to dx, the gradient of the input of layer l, the gradients that bypass the products of the layer. */
+/* Add to dx, the gradient of the input of layer l, those gradients that do not pass through the products of the
+ * layer. */
 static void add_other_gradients(struct gr_run *run, int32_t l, float *dx)
 {
     const struct gr_activations *a = &run->layers[l];
@@ -331,8 +337,8 @@ static int32_t run_backward(struct gr_run *run, graft_error *error)
         if (gr_has_batch_norm(run, a->layer)) GR_TRY_DONE(gr_run_batch_norm_backward(run, &pass, error));
         if (l > 0) has_pass = begin_rows_backward(run, l - 1, dx, &pass);
         below.bits = pass.rows.bits;
-        /* With recompute, the layer below must first recompute arrays for its pass, which would overwrite arrays of
-         * this layer. */
+        /* With recompute, the pass of the layer below needs arrays that must be recomputed first, which would overwrite
+         * arrays of this layer. */
         run->below = has_pass && ends_gradient(run, l) && !config->recompute ? &below : NULL;
         GR_TRY_DONE(config->kind->backward(run, a, gr_run_input(run, l), g,
                                            gr_model_config_jumps(config, l) ? run->space.jumped : to, error));

@@ -1,5 +1,5 @@
-/* Cross-entropy, its gradient, and accuracy; regression.c has the same for float targets. Sums are taken over chunks of
- * rows, then over the chunks in order.
+/* Cross-entropy with its gradient, and accuracy. regression.c does the same for float targets. Sums are computed over
+ * chunks of rows, then over the chunks in order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/loss.h"
 #include "base/assert.h"
@@ -15,7 +15,7 @@ static int has_class(const struct gr_targets *t, int64_t v, int64_t class)
     return t->targets != NULL ? t->targets[v * t->n_classes + class] != 0 : t->labels[v] == class;
 }
 
-/* -log softmax(x)[label]. With gradient: factor * (softmax(x) - onehot). */
+/* Return -log softmax(x)[label]. If `gradient` is not NULL, it becomes factor * (softmax(x) - onehot). */
 static double softmax_loss(const float *x, int64_t n, int64_t label, float factor, float *gradient)
 {
     const float highest = x[gr_argmax(x, n)];
@@ -34,7 +34,7 @@ static double softmax_loss(const float *x, int64_t n, int64_t label, float facto
 }
 
 /* The share of class j in the target of a vertex of class `label`: e/n for every class, plus 1 - e for `label`, times
- * the weight of class j. */
+ * the weight of class j; n is the number of classes, and e is label_smoothing. */
 static double target_share(const struct gr_run *run, int64_t label, int64_t j)
 {
     const double e = gr_run_config(run)->loss.label_smoothing, *weight = run->targets.class_weight;
@@ -42,7 +42,8 @@ static double target_share(const struct gr_run *run, int64_t label, int64_t j)
     return (weight != NULL ? weight[j] : 1) * (e / (double)run->targets.n_classes + (j == label ? 1 - e : 0));
 }
 
-/* Sum over classes of -share log softmax(x), and its gradient, factor * (softmax(x) sum of shares - share). */
+/* Return the sum over classes of -share log softmax(x). `gradient`, if not NULL, becomes factor * (softmax(x) sum of
+ * shares - share). */
 static double shared_softmax_loss(const struct gr_run *run, const float *x, int64_t label, float factor,
                                   float *gradient)
 {
@@ -65,7 +66,8 @@ static double shared_softmax_loss(const struct gr_run *run, const float *x, int6
     return loss;
 }
 
-/* Sum over classes of -log sigmoid(x) for the classes of the vertex, -log sigmoid(-x) for the others. */
+/* Return the sum over classes of -log sigmoid(x) for classes of the vertex, and of -log sigmoid(-x) for other
+ * classes. */
 static double sigmoid_loss(const struct gr_targets *t, const float *x, int64_t v, float factor, float *gradient)
 {
     double loss = 0;
@@ -103,7 +105,8 @@ double gr_run_loss_bytes(const struct gr_run *run)
     return run->targets.class_weight != NULL ? (double)run->targets.n_classes * sizeof(double) : 0;
 }
 
-/* A class without training vertices has weight 0. */
+/* Set class weights to n_train / (number of classes * training vertices of the class). A class without training
+ * vertices has weight 0. */
 static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
 {
     const int64_t n = targets->n_classes;
@@ -125,7 +128,7 @@ static int32_t balance_classes(struct gr_targets *targets, struct gr_strategy *s
 
 int32_t gr_run_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error)
 {
-    double counts[2] = { 0 }; /* exact to 2^53 */
+    double counts[2] = { 0 }; /* counts are exact to 2^53 */
 
     for (int64_t v = 0; v < targets->n; v++) {
         if (!gr_is_trained(targets, v)) continue;
@@ -186,8 +189,8 @@ double gr_run_loss_gradient(const struct gr_run *run, int64_t rows, const float 
     return weight > 0 ? loss / weight : 0;
 }
 
-/* The counts of each split: weights of vertices, loss, and correct and all predictions; or, with several classes per
- * vertex, true positives and half of the sum of positives and predictions, whose ratio is F1. */
+/* The sums of each split: weights of vertices, loss, number of right and of all predictions. If a vertex may have
+ * several classes, RIGHT counts true positives, and OF_ALL half of positives plus predictions: the ratio is F1. */
 enum { WEIGHT, LOSS, RIGHT, OF_ALL, COUNTS };
 
 static void measure_vertex(const struct gr_run *run, const float *x, int64_t v, double *counts)

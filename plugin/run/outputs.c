@@ -1,4 +1,4 @@
-/* The outputs of a prediction: checks the arrays of the host, and fills them from logits.
+/* Checks the host's arrays for the outputs of a prediction, and fills them from logits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/finite.h"
@@ -37,7 +37,7 @@ int32_t gr_setup_check_outputs(const struct gr_setup *s, const struct gr_outputs
     return GRAFT_OK;
 }
 
-/* Probabilities of one class among all, or of each class separately. */
+/* Compute the probabilities of the classes of a vertex: of one class among all, or of each class separately. */
 static void put_probabilities(const struct gr_setup *s, const float *x, float *out)
 {
     const int64_t classes = s->data.given.n_classes;
@@ -71,7 +71,8 @@ static void put_all(const struct gr_setup *s, const struct gr_outputs *o, int64_
     put_row(s, o, at, logits);
 }
 
-/* For a list: place[v] is the row of the logits of vertex v, if the setup has a separate order. */
+/* Write the outputs of a list of vertices. place[v] is the row with the logits of vertex v, if the setup has an order
+ * of its own. */
 static int32_t give_list(const struct gr_setup *s, const struct gr_outputs *o, graft_error *error)
 {
     const float  *logits = gr_run_logits(&s->run);
@@ -92,8 +93,8 @@ done:
     return rc;
 }
 
-/* The rows of this rank in the order of owners, and of its slice, of labels or logits: outputs are written when nothing
- * can fail any more. */
+/* Labels or logits of the rows that this rank owns, and of the rows of its slice. They are copied to the host's arrays
+ * when nothing can fail any more. */
 struct rows {
     void *owned, *slice;
 };
@@ -112,7 +113,7 @@ static int32_t give_over_ranks(struct gr_setup *s, const float *logits, const st
 {
     const int64_t classes = s->data.given.n_classes, row_bytes = classes * (int64_t)sizeof *logits;
     int           wants_labels = o->labels != NULL, wants_logits = o->logits != NULL || o->probabilities != NULL;
-    const int     moves = s->derived.row != NULL; /* else rows of logits are in the order of owners */
+    const int     moves = s->derived.row != NULL; /* 0: logits already are in the order of owned rows */
     struct rows   labels = { 0 }, rows = { 0 };
     int32_t       rc = GRAFT_OK;
 

@@ -1,5 +1,5 @@
-/* The memory budget of a setup, planned before any of it is used, so that one refusal names all uses. Unknown sizes are
- * left out, so that nothing is refused that would fit; they are checked when the memory is needed.
+/* Plans the memory budget of a setup before any of it is used, so that one refusal names all uses. Sizes that are not
+ * known yet are omitted, so that nothing is refused that would fit; they are checked when the memory is allocated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -12,13 +12,14 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Edges of the graph; before it is made, of the host's graph. */
+/* The number of edges of the derived graph or, before it exists, of the host's graph. */
 static int64_t edges_of(const struct gr_setup *s)
 {
     return gr_csr_entries(s->derived.whole.a != NULL ? &s->derived.whole.a->csr : &s->data.graph);
 }
 
-/* The numbers of missing self loops, and of transposes for graphs that are not symmetric, are not known yet. */
+/* The least bytes of the graph. Self-loops that will be added, and transposes of graphs that are not symmetric, are not
+ * counted, because their sizes are not known yet. */
 static double graph_bytes(const struct gr_setup *s)
 {
     const struct gr_model_kind *kind = s->model.config.kind;
@@ -56,8 +57,8 @@ static double feature_bytes(const struct gr_setup *s)
     return pointers + (s->model.config.data.sparse_input == GR_YES ? sparse : dense + dropped);
 }
 
-/* Rows of a step that have gradients: the rows after the first layer that a later layer needs, and for some kinds the
- * rows before it. Before the receptive fields are known, a lower bound. */
+/* The number of rows of a step that have gradients: of the output of the first layer those that a later layer needs
+ * and, for some kinds of models, the rows of its input. Before receptive fields are known this is a lower bound. */
 static int64_t gradient_rows(const struct gr_setup *s)
 {
     if (s->given != NULL || gr_setup_has_batches(s)) return 0;
@@ -66,9 +67,9 @@ static int64_t gradient_rows(const struct gr_setup *s)
     return gr_setup_masks_rows(s) && s->model.config.hidden.norm != GR_NORM_BATCH ? s->run.targets.n_train : s->data.n;
 }
 
-/* The rows of the input of layer l, at most `all`, that are computed: a prediction of a list computes no others. Before
- * they are known, one row is certain. A rank without vertices has arrays of one row, so that with option recompute all
- * ranks repeat the same exchanges. */
+/* The number of rows of the input of layer l that are computed: `all` rows or, in a prediction of a list, its receptive
+ * field. At least 1, because the field may be unknown yet, and because arrays of one row let a rank without vertices
+ * take part in all exchanges that recompute repeats. */
 static int64_t rows_made(const struct gr_setup *s, int32_t l, int64_t all)
 {
     const int64_t rows = s->given == NULL || !gr_setup_masks_rows(s) ? all : s->derived.reach[l];
@@ -97,7 +98,7 @@ static void plan_layers(struct gr_setup *s)
 
     gr_run_plan(&s->run, &s->budget, &capacity);
     if (!gr_setup_has_batches(s) && !s->by_rows) return;
-    for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* These are temporary: arrays.c. */
+    for (int use = GR_USE_ACTIVATIONS; use <= GR_USE_GRADIENTS; use++) /* they are temporary; see arrays.c */
         gr_budget_plan(&s->budget, (enum gr_use)use, 0);
 }
 
@@ -140,11 +141,11 @@ int32_t gr_setup_plan(struct gr_setup *s, graft_error *error)
 
     gr_setup_expect_input(s, s->data.given.sparse_features != NULL && config->data.sparse_input != GR_NO);
     GR_TRY(gr_model_describe(&s->model, &s->budget, error));
-    if (s->given != NULL) { /* Its weights exist. */
+    if (s->given != NULL) { /* the weights exist */
         gr_budget_plan(&s->budget, GR_USE_WEIGHTS, 0);
         gr_budget_plan(&s->budget, GR_USE_OPTIMISER, 0);
     }
-    if (s->data.over != NULL) return GRAFT_OK; /* The size of a rank's part is known when it has been redistributed. */
+    if (s->data.over != NULL) return GRAFT_OK; /* sizes of this rank are known only after redistribution */
     s->derived.whole.n_seen = s->data.n;
     gr_budget_plan(&s->budget, GR_USE_FEATURES, feature_bytes(s));
     gr_budget_plan(&s->budget, GR_USE_GRAPH, graph_bytes(s));

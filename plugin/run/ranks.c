@@ -1,5 +1,5 @@
-/* Over ranks: comparison of data and options that must be equal on all ranks, failures of one rank, and the least
- * memory of a rank.
+/* Compares options and data that must be equal on all ranks, reports failures of one rank, and finds the memory that
+ * ranks need.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "comm/compare_options.h"
@@ -13,12 +13,12 @@
 
 int32_t gr_setup_ranks_fail(struct gr_setup *s, int32_t rc, graft_error *error)
 {
-    /* All ranks agree on a cancelled step. */
+    /* A cancelled step was agreed on by all ranks. */
     if (rc >= 0 || s->data.over == NULL || rc == GRAFT_ERR_PEER || rc == GRAFT_ERR_CANCELLED) return rc;
     return gr_comm_fail(s->data.over->comm, error);
 }
 
-/* Compare the data that must be equal for ranks to train one model, besides the options. */
+/* Check that all ranks agree on data that must be equal to train one model, besides the options. */
 static int32_t compare_data(const struct gr_setup *s, graft_error *error)
 {
     static const char *const names[] = { "the number of features", "the number of classes", "the loss",
@@ -32,7 +32,7 @@ static int32_t compare_data(const struct gr_setup *s, graft_error *error)
     return gr_comm_compare_texts(s->data.over->comm, names, values, texts, 4, error);
 }
 
-/* With loss "auto", targets determine the loss; a rank without rows uses the loss of the other ranks. */
+/* With loss=auto, targets determine the loss. A rank without rows takes the loss of the other ranks. */
 static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 {
     const struct gr_loss_options *options = gr_options_of(s->options, &gr_loss_option_table);
@@ -47,7 +47,7 @@ static int32_t settle_loss(struct gr_setup *s, graft_error *error)
 int32_t gr_setup_compare_options(const struct gr_setup *s, graft_error *error)
 {
     if (s->data.over == NULL) return GRAFT_OK;
-    /* The options of the graph were compared when it was made. */
+    /* Options of the graph were compared when it was created. */
     return gr_comm_compare_options(s->context, s->data.over->comm,
                                    gr_setup_groups(s) & ~gr_graph_option_bits(s->context), error);
 }
@@ -59,12 +59,12 @@ int32_t gr_setup_compare_data(struct gr_setup *s, graft_error *error)
     return compare_data(s, error);
 }
 
-/* The least bytes of all ranks. Collective. */
+/* Find the largest memory of any rank, with and without recompute, for both variants of the strategy. Collective. */
 static int32_t find_bytes(struct gr_setup *s, struct gr_rank_bytes *bytes, graft_error *error)
 {
     int64_t values[6];
 
-    for (int recompute = 1; recompute >= 0; recompute--) { /* as set at last, because the budget keeps the plan */
+    for (int recompute = 1; recompute >= 0; recompute--) { /* the own setting is last: the budget keeps its plan */
         const double planned = gr_setup_planned(s, recompute || s->model.config.recompute) + gr_setup_spans_need(s);
 
         for (int variant = 0; variant < 2; variant++)

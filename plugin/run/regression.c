@@ -1,5 +1,5 @@
-/* Losses of float targets and their gradients, RMSE and R^2. An unknown target has no loss, and is not measured. Sums
- * are taken over chunks of rows, then over the chunks in order, then over the ranks.
+/* Losses of float targets and their gradients, RMSE and R^2. Unknown targets do not count. Sums are computed over
+ * chunks of rows, then over the chunks in order, then over ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/parallel.h"
@@ -11,8 +11,8 @@
 
 enum { SPLITS = GR_PARTIALS };
 
-/* The loss of an output that is too large by d; *slope becomes the derivative by d. Huber is as in PyTorch's
- * HuberLoss. */
+/* Return the loss of an output that exceeds its target by d. *slope becomes the derivative with respect to d. Huber is
+ * defined as in PyTorch's HuberLoss. */
 static double element_loss(const struct gr_config *config, double d, double *slope)
 {
     const double size = fabs(d), delta = config->loss.huber_delta;
@@ -42,13 +42,13 @@ double gr_run_regression_loss(const struct gr_run *run, const float *x, int64_t 
     return loss;
 }
 
-/* Sums over the known targets of a split. A first pass over all rows counts and adds up the targets of each column; a
- * second pass uses their means, so that no digits cancel. */
+/* Sums over the known targets of each split. A first pass over all rows counts and sums the targets of each column. A
+ * second pass uses their means, so that there is no cancellation. */
 struct sums {
     int64_t columns;
-    double *loss;     /* [SPLITS] */
-    double *error;    /* [SPLITS x columns] squares of y - x; in the first pass, the number of known targets */
-    double *variance; /* [SPLITS x columns] squares of y - mean; in the first pass, sum of y */
+    double *loss;     /* [SPLITS] sums of the loss */
+    double *error;    /* [SPLITS x columns] sums of (y - x)^2; in the first pass the number of known targets */
+    double *variance; /* [SPLITS x columns] sums of (y - mean)^2; in the first pass the sums of y */
 };
 
 int64_t gr_run_regression_sums(int64_t columns)
@@ -64,7 +64,7 @@ static struct sums sums_in(double *at, int64_t columns)
 struct pass {
     const struct gr_run *run;
     const float         *outputs;
-    const double        *mean; /* [SPLITS x columns]; NULL: first pass */
+    const double        *mean; /* [SPLITS x columns] means of targets; NULL in the first pass */
 };
 
 static void count_vertex(const struct pass *p, int64_t v, int split, struct sums *sums)
@@ -114,7 +114,7 @@ static void sum_targets(void *arg, int64_t chunk, int64_t begin, int64_t end)
     }
 }
 
-/* total[SPLITS x gr_run_regression_sums()], over all ranks. */
+/* Compute total[SPLITS x gr_run_regression_sums()], sums over all rows of all ranks. */
 static int32_t sum_pass(struct gr_run *run, struct pass *pass, double *total, graft_error *error)
 {
     const struct gr_targets *t = &run->targets;
@@ -128,8 +128,8 @@ static int32_t sum_pass(struct gr_run *run, struct pass *pass, double *total, gr
     return gr_strategy_sum(run->strategy, total, count, error);
 }
 
-/* The mean over columns of 1 - error / variance. A column of equal targets has none. There, rounding of the mean leaves
- * a variance, but a smaller one than two different floats would cause. */
+/* The mean of 1 - error / variance over columns whose targets differ. Targets that are all equal may have a variance
+ * above 0, because the mean is rounded, but it is smaller than two different floats would cause. */
 static double r_squared(const struct sums *sums, const double *mean, int split)
 {
     double sum = 0;
@@ -163,7 +163,7 @@ static void write_metrics(const struct sums *sums, const double *mean, const dou
     }
 }
 
-/* Totals and means follow the sums of the chunks. */
+/* In the memory for partial sums, totals and means come after the sums of the chunks. */
 int32_t gr_run_regression_measure(struct gr_run *run, const float *outputs, graft_metrics *metrics, int *is_finite,
                                   graft_error *error)
 {

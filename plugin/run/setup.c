@@ -1,4 +1,4 @@
-/* A setup from the host's arrays to a run.
+/* Makes a setup from the host's arrays.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/input.h"
 #include "run/memory.h"
@@ -18,7 +18,7 @@
 #include "run/pass.h"
 #include "sample/options.h"
 
-/* The training vertices of all ranks. */
+/* Count the training vertices of all ranks, and refuse a data set that has none. */
 static int32_t count_trained(struct gr_setup *s, graft_error *error)
 {
     GR_TRY(gr_model_labels_check(&s->run, error));
@@ -34,8 +34,8 @@ static int32_t count_trained(struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Check that the graph has the edge values that attention with edge features needs; over ranks all ranks know whether
- * it has them. */
+/* Check that the graph has the values that attention uses as edge features. Over ranks, every rank knows whether it
+ * has. */
 static int32_t check_edge_features(const struct gr_setup *s, graft_error *error)
 {
     const int     has_values = s->data.over != NULL ? s->data.over->value_type != 0 : s->data.graph.values != NULL;
@@ -56,7 +56,7 @@ static int32_t check_model_type(const graft_context *context, graft_error *error
                    "option 'model.type' is f64, which only networks on meshes have; trainers have f32 and bf16");
 }
 
-/* Whether the data set's features of edges are used. */
+/* Whether the model reads the features of edges in the data set. */
 static int uses_edges(const struct gr_setup *s)
 {
     const struct gr_model_options *model = gr_options_of(s->options, &gr_model_option_table);
@@ -64,7 +64,7 @@ static int uses_edges(const struct gr_setup *s)
     return model->kind == GR_KIND_GAT && model->edge_features == GR_EDGE_FEATURES_ARRAY;
 }
 
-/* The local checks and copies. */
+/* Check options and data of this rank, and copy what can be copied without other ranks. */
 static int32_t begin_setup(struct gr_setup *s, graft_error *error)
 {
     struct gr_run *run = &s->run;
@@ -83,16 +83,16 @@ static int32_t begin_setup(struct gr_setup *s, graft_error *error)
                          ? gr_setup_has_batches(s)
                          : gr_setup_can_go_by_rows(s) && gr_sample_options(s->context)->history != GR_HISTORY_FULL;
     if (s->given == NULL && !gr_setup_has_batches(s)) GR_TRY(gr_model_workers_check(run, error));
-    if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* else batches check the rows that they read */
+    if (s->data.given.features != NULL && !gr_setup_reads_rows(s)) /* otherwise batches check the rows that they read */
         GR_TRY(gr_dataset_check_features(&s->data.features.x, gr_dataset_first(&s->data), run->threads, error));
     GR_TRY(check_edge_features(s, error));
-    if (s->given != NULL) s->model.config.recompute = 1; /* No pass needs results of another layer. */
+    if (s->given != NULL) s->model.config.recompute = 1; /* no pass needs results of two layers at a time */
     s->by_rows = s->given != NULL && gr_setup_can_go_by_rows(s);
     if (gr_setup_has_batches(s)) s->model.config.data.row_masks = s->model.config.data.reuse_input = 0;
     if (gr_setup_has_batches(s) && s->data.over != NULL)
-        s->model.config.data.sparse_input = GR_NO; /* rows of the halo are dense */
+        s->model.config.data.sparse_input = GR_NO; /* rows of other ranks are sent dense */
     if (s->model.config.loss.kind != GR_LOSS_SIGMOID) {
-        run->targets.targets = NULL; /* If both are given, softmax uses the labels and sigmoid the targets. */
+        run->targets.targets = NULL; /* if both are given, softmax uses the labels and sigmoid the targets */
         gr_loan_take(&s->data.loans, s->context, &(struct gr_loan){ .name = "targets" });
     }
     return gr_dense_choose(s->context, &run->dense_type, &run->dense, error);
@@ -112,7 +112,7 @@ static int32_t choose_strategy(struct gr_setup *s, graft_error *error)
     return GRAFT_OK;
 }
 
-/* Use the weights of the given model, which keeps them. */
+/* Use the weights of the given model, which still owns them. */
 static void borrow_weights(struct gr_setup *s)
 {
     GR_ASSERT(s->model.parameters.count == s->given->model->parameters.count);
@@ -123,7 +123,8 @@ static void borrow_weights(struct gr_setup *s)
     }
 }
 
-/* Cut the matrices of the sums over a block for sparse workers; a strategy cuts its own. */
+/* Divide the matrices of the sums over a block into parts for sparse workers. A strategy does this for its own
+ * matrices. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
     GR_TRY(gr_model_workers_cut(&s->run, &s->budget, block->a, rows, error));
@@ -137,7 +138,7 @@ static int32_t finish_setup(struct gr_setup *s, graft_error *error)
     if (s->given != NULL) borrow_weights(s);
     else GR_TRY(gr_nn_init(&s->model.parameters, &s->budget, s->model.config.seed, error));
     if (s->given == NULL) GR_TRY(gr_setup_spans_init(s, error));
-    /* Features and graph are complete. */
+    /* Features and graph exist, so nothing more is planned for them. */
     gr_budget_plan(&s->budget, GR_USE_FEATURES, 0);
     gr_budget_plan(&s->budget, GR_USE_GRAPH, 0);
     s->by_rows = s->given != NULL && gr_setup_goes_by_rows(s);
@@ -162,7 +163,8 @@ void gr_setup_follow_options(struct gr_setup *s)
     else if (s->data.over->comm->rank == 0) gr_options_report(s->context, groups, s->data.over->comm->n_ranks);
 }
 
-/* Give the strategy the graph, and the widths of the sums of the layers, which the plan of the budget chooses. */
+/* Give the graph to the strategy. The plan of the budget is made before, because it determines the widths of the sums
+ * of the layers. */
 static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
 {
     const struct gr_strategy_graph graph = { .part = s->data.over != NULL ? &s->derived.graph.part : NULL,
@@ -178,7 +180,7 @@ static int32_t begin_strategy(struct gr_setup *s, graft_error *error)
     return gr_strategy_graph(s->strategy, &graph, error);
 }
 
-/* The graph and the features that the model reads, and the blocks of its layers. */
+/* Make the graph and the features that the model reads, and the blocks of its layers. */
 static int32_t derive(struct gr_setup *s, graft_error *error)
 {
     s->derived.wish = gr_setup_wish(s);
@@ -192,7 +194,7 @@ static int32_t derive(struct gr_setup *s, graft_error *error)
     return begin_strategy(s, error);
 }
 
-/* Memory for all messages. */
+/* Allocate memory for all messages. */
 static int32_t reserve(struct gr_setup *s, graft_error *error)
 {
     const uint64_t sums = GR_PARTIALS * (uint64_t)gr_run_regression_sums(s->data.given.n_classes);
@@ -215,7 +217,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
     s->derived =
         (struct gr_derived){ .context = context, .budget = &s->budget, .config = &s->model.config, .data = &s->data };
     if (s->data.over != NULL) s->data.over->references++;
-    /* Before the options are used: a differing option may also cause a failure of a single rank. */
+    /* First of all, because a rank with another value of an option might fail alone. */
     GR_TRY(gr_setup_compare_options(s, error));
     GR_TRY(gr_dataset_agree(&s->data, begin_setup(s, error), error));
     GR_TRY(choose_strategy(s, error));
@@ -233,7 +235,7 @@ int32_t gr_setup_init(struct gr_setup *s, graft_context *context, const graft_da
 
 void gr_setup_fini(struct gr_setup *s)
 {
-    if (s->data.context == NULL) return; /* another rank had no memory, so init() was not called */
+    if (s->data.context == NULL) return; /* init() was not called, because another rank had no memory */
     gr_setup_sparse_fini(s);
     gr_derived_fini(&s->derived);
     gr_model_workers_fini(&s->run);
@@ -252,7 +254,7 @@ void gr_setup_set_threads(struct gr_setup *s)
 
 int32_t gr_setup_forward(struct gr_setup *s, graft_error *error)
 {
-    /* Without ranks the blocks of a step have the rows that the list to predict needs. */
+    /* In one process, the blocks of a step have the rows that a prediction of a list needs. */
     const struct gr_block *const *blocks =
         s->given != NULL && s->data.over == NULL ? s->derived.step_of : s->derived.whole_of;
 

@@ -1,4 +1,4 @@
-/* Space for the spans of a profile.
+/* Allocates memory for the spans of a profile.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/options.h"
@@ -6,15 +6,16 @@
 
 #include <string.h>
 
-/* Phases of a step and an evaluation: no layer has more than 18, and some belong to no layer. Over ranks no layer has
- * more than four exchanges in them, with recompute; the three forward exchanges of gat are in two phases each. */
+/* The most phases of a step and an evaluation together. No layer has more than 18, and some phases belong to no layer.
+ * Over ranks a layer has at most four exchanges in them, with recompute; the three forward exchanges of gat are in two
+ * phases each. */
 enum { PHASES_OF_LAYER = 24, PHASES_BESIDE = 8, PARTS_OF_LAYER = 5 * GR_PARTS_OF_PHASE };
 
-/* Phases of label_rate in the first layer: the draw and its sum; at most 8 phases for the labels in two products of
- * step and evaluation each, and 6 in the backward pass; and two exchanges. */
+/* The most phases that label_rate adds to the first layer: drawing labels and summing them; 8 for products with labels
+ * in step and evaluation; 6 in the backward pass; and two exchanges. */
 enum { PHASES_OF_LABELS = 24, PARTS_OF_LABELS = 2 * GR_PARTS_OF_PHASE };
 
-/* The spans of a step and an evaluation. */
+/* The most spans of a step and an evaluation. */
 static int64_t spans_of_step(const struct gr_setup *s)
 {
     const int     labels = gr_propagates(&s->run);
@@ -25,8 +26,8 @@ static int64_t spans_of_step(const struct gr_setup *s)
     return phases * (1 + s->run.threads) + parts;
 }
 
-/* Space for `capacity` spans and for the threads of the run; present spans are copied. The replaced arrays are freed
- * with the setup. */
+/* Allocate memory for `capacity` spans and for the threads of the run, and copy existing spans. The replaced arrays are
+ * freed with the setup. */
 static int32_t make_spans(struct gr_setup *s, int64_t capacity, graft_error *error)
 {
     struct gr_profile *p = &s->run.profile;

@@ -1,5 +1,5 @@
 /* Sparse features that stay sparse: the first layer uses them in sparse products, X W forward and X^T G for the
- * gradient of W. They never enter a product with A, so layers transform first: A (X W).
+ * gradient of W. They are never multiplied by A, so the layer transforms first: A (X W).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "edge/edge.h"
@@ -10,21 +10,21 @@
 #include <math.h>
 #include <string.h>
 
-/* The cost of a multiply-add of a sparse product, in multiply-adds of a dense product: a row of B is read for each
- * entry, so the sparse product is bound by memory, and the dense product by arithmetic. tests/bench/NOTES.md has both
+/* The cost of a multiply-add in a sparse product, relative to one in a dense product. A sparse product reads a row of B
+ * for each entry, so it is bound by memory, and the dense product by arithmetic. tests/bench/NOTES.md has both
  * rates. */
 static const double SPARSE_COST = 8;
 
-/* Entries of A along which the first layer gathers in a step. Entries of gat do not count, because it always transforms
- * first. */
+/* The number of entries of A along which the first layer gathers in a step. It is 0 for gat, which transforms first in
+ * any case. */
 static double gathered_edges(const struct gr_setup *s)
 {
     if (s->model.config.gathers_from > 0 || s->model.config.kind->attends) return 0;
     return (double)gr_derived_entries(&s->derived, s->derived.reach[1]);
 }
 
-/* Multiply-adds of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, twice in sage,
- * for the weights of the vertex itself, and A (X W) with its transpose. */
+/* The cost of the first layer in a step, forward and backward, if X stays sparse: X W and X^T G, which sage has twice
+ * because of the weights of the vertex itself, and A (X W) with its transpose. */
 static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
 {
     const double wide = (double)gr_model_config_wide(&s->model.config, 0);
@@ -33,9 +33,9 @@ static double sparse_cost(const struct gr_setup *s, const graft_csr *x)
     return SPARSE_COST * 2 * wide * ((double)x->row_ptr[s->derived.reach[0]] + self + gathered_edges(s));
 }
 
-/* The same if X is dense, in the cheaper order; A X, which sends no gradient back, costs nothing if it is kept. Labels
- * beside X are included. Dropout is left out on both sides: it makes no more draws for entries than for all
- * elements. */
+/* The cost of the first layer in a step if X is dense, with the cheaper order of products. A X costs nothing if it is
+ * kept, and sends no gradient back. Labels that are input are included. Dropout is omitted in both costs: it draws as
+ * many numbers for entries as for all elements. */
 static double dense_cost(const struct gr_setup *s)
 {
     const double in = (double)s->model.config.width[0], wide = (double)gr_model_config_wide(&s->model.config, 0);
@@ -49,7 +49,7 @@ static double dense_cost(const struct gr_setup *s)
     return self + fmin(aggregated, transformed);
 }
 
-/* Bytes of X, of X with dropout, and of its sums that are gathered once. */
+/* The bytes of X, of X with dropout, and of sums of X that are computed once. */
 static double dense_bytes(const struct gr_setup *s)
 {
     const int copies = 1 + (s->model.config.input_dropout > 0) + (gathered_edges(s) > 0 && s->run.input.is_constant);
@@ -64,7 +64,8 @@ int gr_setup_sparse_is_better(const struct gr_setup *s, const graft_csr *x)
     return !gr_budget_fits(&s->budget, dense_bytes(s));
 }
 
-/* The first rows of X for a step, which share the arrays of X except for values with dropout, and their transpose. */
+/* Make a part of X for a step: its first rows, which share the arrays of X except for values with dropout, and their
+ * transpose. */
 static int32_t init_part(struct gr_setup *s, struct gr_budget *budget, int64_t rows, struct gr_sparse_part *part,
                          graft_error *error)
 {
@@ -106,7 +107,7 @@ int32_t gr_setup_sparse_init(struct gr_setup *s, struct gr_csr *x, graft_error *
     return GRAFT_OK;
 }
 
-/* Rows of x as a separate matrix. */
+/* Copy rows of x to a separate matrix. */
 static int32_t copy_sparse_rows(struct gr_setup *s, struct gr_budget *budget, const graft_csr *x, const int64_t *vertex,
                                 int64_t rows, graft_matrix **made, graft_error *error)
 {

@@ -1,5 +1,5 @@
-/* Arrays of the data set that change while the setup lives: they are checked and put into use, and results computed
- * from the old arrays are dropped.
+/* Replaces arrays of the data set during the life of the setup. New arrays are checked and put into use, and results
+ * computed from the old ones are dropped.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/input.h"
 #include "run/loss.h"
@@ -8,20 +8,21 @@
 
 enum { ALL_TARGETS = GRAFT_UPDATE_LABELS | GRAFT_UPDATE_TARGETS | GRAFT_UPDATE_SPLIT };
 
-/* The replaced arrays, and arrays made from them that are not in use yet. */
+/* The new arrays, and arrays made from them, before they are in use. */
 struct update {
     struct gr_new_data   data;
-    struct gr_targets    next;         /* all targets, in the order of the setup */
-    double              *class_weight; /* of `next` */
+    struct gr_targets    next;         /* all targets with the new ones, in the order of the setup */
+    double              *class_weight; /* class weights of `next` */
     struct gr_new_edges *edges;
-    void                *sums;          /* of the strategy, from the edges */
-    float               *edge_features; /* [entries x features] */
+    void                *sums;          /* what the strategy makes of the edges */
+    float               *edge_features; /* [entries x features] new features of edges */
 };
 
-/* A step computes only the rows on which the training vertices of create() depend. */
+/* Count the training vertices, and refuse new ones whose rows a step does not compute: it computes the rows on which
+ * the training vertices of create() depend. */
 static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_error *error)
 {
-    double outside = 0; /* exact to 2^53 */
+    double outside = 0; /* the count is exact to 2^53 */
 
     for (int64_t v = s->derived.reach[s->model.config.n_layers]; v < s->data.n; v++)
         outside += gr_is_trained(&u->next, v);
@@ -44,7 +45,7 @@ static int32_t count_trained(const struct gr_setup *s, struct update *u, graft_e
                    (long long)s->data.given.n_vertices, s->data.regresses ? "known target" : "label");
 }
 
-/* All that can fail, before anything is replaced. */
+/* Do all that can fail, before anything is replaced. */
 static int32_t prepare(struct gr_setup *s, struct update *u, const struct gr_update_dependent *dependent,
                        graft_error *error)
 {
@@ -87,14 +88,14 @@ static void replace_targets(struct gr_setup *s, const struct update *u)
     gr_dataset_take_targets(&s->data, &u->data, now);
 }
 
-/* Drop cached sums of features, and stale rows: they belong to the old data. */
+/* Drop cached sums of features and stale rows of other ranks, which belong to the old data. */
 static void forget(struct gr_setup *s)
 {
     for (int32_t l = 0; l < s->model.config.n_layers; l++) s->run.layers[l].gathered_of = NULL;
     gr_strategy_forget(s->run.strategy, 0);
 }
 
-/* All ranks replace the same arrays. */
+/* Check that all ranks replace the same arrays. */
 static int32_t compare(const struct gr_setup *s, uint32_t what, graft_error *error)
 {
     static const char *const names[] = { "the arrays that update() replaces" };

@@ -43,7 +43,7 @@ int32_t gr_snapshot_describe(graft_context *context, struct gr_tensors *header, 
 /** Allocate the arrays of all tables. \return OK; ERR_NOMEM. */
 int32_t gr_snapshot_allocate_tables(graft_model *model, graft_error *error);
 
-/* the functions of graft.model/1 */
+/* The functions of graft.model/1. */
 int32_t gr_snapshot_create(graft_trainer *trainer, int32_t what, graft_model **model, graft_error *error);
 int32_t gr_snapshot_load(graft_context *context, const graft_transport *transport, const char *path,
                          graft_model **model, graft_error *error);
