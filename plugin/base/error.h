@@ -35,7 +35,7 @@ int32_t gr_text_check(const char *text, uint64_t capacity, graft_error *error);
  *  not a multiple of 8); ERR_UNSUPPORTED (it has bytes beyond our size that are not zero) */
 int32_t gr_struct_read(void *ours, uint32_t our_size, const void *theirs, const char *name, graft_error *error);
 
-/** Check that a struct of the host can be written, before the work whose results it gets. \return OK; ERR_ARG */
+/** Check that results can be written to a struct of the host, before they are computed. \return OK; ERR_ARG */
 int32_t gr_struct_check_out(const void *theirs, const char *name, graft_error *error);
 
 /** Copy one of our structs to the host's, up to the size of the host's struct, whose field `size` is unchanged. */

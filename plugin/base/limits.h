@@ -19,8 +19,8 @@ enum {
     GR_CHUNK_COLUMNS = GR_LIMIT(16, 2),              /* columns of sums over labels */
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
     GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest columns that a thread of index_add takes */
-    GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* it sorts the index if the result has more bytes */
-    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* and it adds more numbers than this to a row, on average */
+    GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* index_add sorts the index if its result has more bytes */
+    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* and on average more rows than this are added to a row */
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row for insertion sort */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* fewest rows of a block in joint partitions; affects results */
 

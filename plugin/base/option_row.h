@@ -180,7 +180,7 @@ const void *gr_option_value(const struct gr_options *options, const struct gr_op
 /** The text of the value that was set for a row, or of its default. */
 const char *gr_option_text(const graft_context *context, const struct gr_option_row *row);
 
-/** Set `values` to the defaults. They have no texts; for the options of a model in a file. Always call
+/** Set `values`, the options of a model that is read from a file, to their defaults, without storing texts. Always call
  *  gr_options_fini(). \return OK; ERR_NOMEM. */
 int32_t gr_options_init_values(graft_context *context, struct gr_options *values, graft_error *error);
 /** Parse and store the value of a row. \return whether it is legal */

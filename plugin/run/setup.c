@@ -123,7 +123,7 @@ static void borrow_weights(struct gr_setup *s)
     }
 }
 
-/* Divide the matrices of the sums over a block into parts for sparse workers. A strategy does this for its own
+/* Divide the matrices with which a block sums over neighbours into parts for sparse workers. A strategy divides its own
  * matrices. */
 static int32_t cut_sums(struct gr_setup *s, const struct gr_block *block, int64_t rows, graft_error *error)
 {
