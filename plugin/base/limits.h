@@ -20,7 +20,7 @@ enum {
     GR_EDGE_PIECE = GR_LIMIT(4096, 8),               /* edges and rows of the edge operators */
     GR_ADD_COLUMNS = GR_LIMIT(16, 1),                /* the fewest columns that a thread of index_add takes */
     GR_ADD_SORTED_BYTES = GR_LIMIT(1 << 20, 64),     /* index_add sorts the index if its result has more bytes */
-    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* and on average more rows than this are added to a row */
+    GR_ADD_SORTED_ROWS = GR_LIMIT(16, 1),            /* and on average more numbers than this are added to a row */
     GR_SORT_BY_INSERTION = GR_LIMIT(64, 2),          /* the most entries of a row for insertion sort */
     GR_JOINT_ROWS_LEAST = GR_LIMIT(64, 8),           /* fewest rows of a block in joint partitions; affects results */
 
