@@ -78,7 +78,7 @@ struct graft_graph {
     struct gr_comm       *own_comm;   /* equals comm if the graph destroys it; else NULL */
     int32_t               references; /* references of the host, plans, halos and trainers */
     int64_t               n_vertices;
-    int64_t               n_slice, n_owned; /* of this rank */
+    int64_t               n_slice, n_owned; /* rows of this rank's slice, and vertices that it owns */
     graft_dtype           value_type;       /* 0: no values */
     int32_t               columns; /* number of ranks that share the columns of a part; 1: each rank has a part */
     struct gr_division    division;

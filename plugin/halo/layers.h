@@ -12,7 +12,7 @@ struct gr_halo_layer {
     enum gr_direction  direction;
     int                is_adaptive, is_stale;
     const int64_t     *start[GR_SIDES]; /* [n_ranks + 1] first row of each rank */
-    int64_t            rows[GR_SIDES];  /* start[side][n_ranks] */
+    int64_t            rows[GR_SIDES];  /* number of rows: start[side][n_ranks] */
     struct gr_row_bits bits;            /* if is_adaptive */
     struct gr_history  history;         /* if is_stale */
 };

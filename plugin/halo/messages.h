@@ -11,16 +11,16 @@
 
 /** Rows by destination or source rank, without gaps: rank q has rows start[q] to start[q + 1] - 1. */
 struct gr_rank_rows {
-    const int64_t *start; /* [n_ranks + 1] */
+    const int64_t *start; /* [n_ranks + 1] first row of each rank */
     void          *data;  /* [rows x width] */
 };
 
 /** Width in bits of every row of an exchange, 2 to 8, and its offset among the bytes of all rows. */
 struct gr_row_widths {
-    uint8_t *bits[GR_SIDES]; /* [rows] */
-    int64_t *at[GR_SIDES];   /* [rows + 1] */
-    double  *spread;         /* [rows sent] sums of width times the square of about (largest - smallest element) */
-    double  *squares;        /* [rows sent] sums of the squares of a row's elements */
+    uint8_t *bits[GR_SIDES]; /* [rows] bits of an element of each row */
+    int64_t *at[GR_SIDES];   /* [rows + 1] offset of each row in bytes */
+    double  *spread;  /* [rows sent] sums of width * range^2, where range is about (largest - smallest element) */
+    double  *squares; /* [rows sent] sums of the squares of a row's elements */
 };
 
 /** The fields of an exchange that are equal on all ranks. `semiring` and `flags` say what is computed from the rows; 0:
@@ -75,7 +75,7 @@ struct gr_messages {
     int                         is_detached; /* see gr_halo_messages_init() */
     struct gr_framed            framed;
     struct gr_message_side      side[GR_SIDES];
-    struct gr_send_stats       *sent; /* [n_ranks] rows that the exchange has sent to each rank */
+    struct gr_send_stats       *sent; /* [n_ranks] statistics of the rows sent to each rank */
     struct gr_messages_work     work;
     struct gr_messages_exchange begun;
 };

@@ -63,7 +63,7 @@ struct gr_fetch {
 struct gr_fetched {
     int64_t  batch, count, capacity;
     int32_t *vertex; /* [capacity] index of each vertex in the halo */
-    float   *rows;   /* [capacity x width] */
+    float   *rows;   /* [capacity x width] their rows */
 };
 
 struct gr_cached_layer {

@@ -249,7 +249,7 @@ struct making {
     const struct gr_transposed *what;
     graft_plan                 *plan;          /* plan of the edges from other groups, or NULL */
     int                         ended;         /* the product of `plan` has ended */
-    double                      waited, added; /* seconds of waiting for, and adding, its rows */
+    double                      waited, added; /* seconds of waiting for its rows, and of adding them */
 };
 
 /* End the product of the edges from other groups, after the product of the first block, during which their rows were in

@@ -43,7 +43,7 @@ struct gr_transpose_flow {
 struct gr_traffic {
     struct gr_sent           *sent;   /* [n_layers x GR_DIRECTIONS + 1] last: features aggregated once */
     struct gr_send_stats     *pairs;  /* [n_layers x GR_DIRECTIONS x n_ranks] rows sent to each rank */
-    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks]; NULL: ranks share no columns */
+    struct gr_transpose_flow *turned; /* [n_layers x GR_DIRECTIONS x n_ranks] transposes; or NULL */
     int64_t                   oldest[GR_DIRECTIONS * GR_LAYERS_MAX]; /* gr_history.oldest of replaced messages */
 };
 
@@ -53,7 +53,7 @@ struct gr_masked_rows {
     graft_plan         *plan; /* NULL: the layer computes all rows, or the same rows as the layer before it */
 };
 
-/** The products over ranks. */
+/** The plans of products over ranks. */
 struct gr_plans {
     const struct gr_part *part;  /* the summed graph: this rank's part, or the edges from other groups to its group */
     graft_plan           *whole; /* plan of all rows; NULL: attention, or extrema without shared columns */
@@ -63,7 +63,7 @@ struct gr_plans {
     int64_t               widest[GR_LAYERS_MAX];  /* number of columns of a layer in its widest pass */
 };
 
-/** Stale rows. */
+/** Options and counts of stale rows. */
 struct gr_staleness {
     int     is_on;
     int64_t sync_every;    /* steps from one wait for fresh rows to the next; 0: only the first step waits */
@@ -72,7 +72,7 @@ struct gr_staleness {
     double  polled;        /* time of the last poll of stale rows */
 };
 
-/** Adaptive widths. */
+/** Options and counts of adaptive widths. */
 struct gr_adaptation {
     int64_t every;      /* steps between assignments; 0: widths are assigned once */
     int64_t traced;     /* number of steps since widths were assigned */
@@ -156,7 +156,8 @@ int32_t gr_parallel_plans_cut(struct gr_ranks *r, graft_error *error);
 /** Charge the current bytes of the strategy to the budget. */
 void    gr_parallel_charge(struct gr_ranks *r);
 
-/** Return the stored data of a layer and direction in a step, or NULL; and of all layers that use the same plan. */
+/** layer(): return the stored data of a layer and direction in a step, or NULL. layers(): return the struct that
+ *  contains it. */
 struct gr_halo_layer        *gr_parallel_plans_layer(const struct gr_ranks *r, int32_t layer, int32_t direction);
 const struct gr_halo_layers *gr_parallel_plans_layers(const struct gr_ranks *r, int32_t layer);
 /** count_exchanges(): return the number of exchanges in a step: of boundary rows, layer by layer in each direction,

@@ -61,8 +61,8 @@ static void count_edges(struct gr_cuts *c)
     }
 }
 
-/* Fill row_ptr and source. Edges of a target are consecutive among those of rank q, so each one moves the end of its
- * row. */
+/* Fill row_ptr and source. The edges from rank q are visited target by target, so after each edge the row of its target
+ * ends at next[q]. */
 static int32_t fill_edges(const graft_context *context, struct gr_cuts *c, graft_error *error)
 {
     const graft_csr *remote = &c->part->remote;

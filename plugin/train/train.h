@@ -42,7 +42,7 @@ struct gr_state {
     const struct gr_model       *model;
     const struct gr_progress    *progress;
     int32_t                      copies;     /* 1: only the weights, without progress and tables */
-    int32_t                      n_progress; /* GR_PROGRESS_... */
+    int32_t                      n_progress; /* number of items "progress.*": GR_PROGRESS_... */
     int32_t                      n_tables;
     const struct gr_state_table *tables;
 };
