@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What quantized messages cost in accuracy and save in bytes: accuracy.sh [--full] [options] [DATASET ...].
+"""Measures how much accuracy quantized messages cost, and how many bytes they save: accuracy.sh [--full] [options]
+[DATASET ...].
 
-Trains with seeds 0 .. N-1, on each data set and with each set of options in turn, and prints a Markdown table for each
-data set: mean and standard deviation of the test accuracy (of the weights of the best validation), bytes that ranks
-send in a step, and how many times fewer these are than in 32 bits, and than in 32 bits without partial sums
-(halo.cover=post)."""
+The program trains on each data set with each set of options and with seeds 0 .. N-1. It prints a Markdown table for
+each data set. The table has the mean and the standard deviation of the test accuracy, for the weights of the epoch with
+the best validation accuracy. It also has the bytes that all ranks send in a step, and two reduction factors: relative
+to 32 bits, and relative to 32 bits without partial sums (halo.cover=post)."""
 import argparse
 import json
 import os
@@ -16,7 +17,7 @@ import sys
 import tempfile
 
 MODEL = ["model=sage", "layers=3", "hidden=128", "dropout=0.5", "lr=0.01", "epochs=60", "partition=stream"]
-# Name, options, and whether it is one process.
+# Each entry has the name of a run, its options, and whether the run is a single process.
 COMPARED = [("one process", "", True), ("32 bits", "", False), ("8 bits", "halo.codec=q8", False),
             ("4 bits", "halo.codec=q4", False), ("2 bits", "halo.codec=q2", False),
             ("1 bit, minmax", "halo.codec=q1:minmax", False),
@@ -61,7 +62,7 @@ def arguments(root):
 
 
 def train(options, dataset, settings, alone, seed, traced=False):
-    """The report of one run; "trace" has the spans of its profile where one is wanted."""
+    """Returns the report of one run. If a profile is requested, "trace" has its spans."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", UCX_LOG_LEVEL="fatal")

@@ -1,4 +1,4 @@
-/* Memory, clock and errors of the benchmark.
+/* Memory allocation, a clock and error reports for the benchmarks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
@@ -35,7 +35,7 @@ void *bench_new(size_t count, size_t bytes, int threads)
     total = (total / alignment + 1) * alignment;
     memory = aligned_alloc(alignment, total);
     if (memory == NULL) bench_die("no memory for an array of %zu MB", total >> 20);
-    if (alignment == HUGE_PAGE) madvise(memory, total, MADV_HUGEPAGE); /* optional: otherwise pages are small */
+    if (alignment == HUGE_PAGE) madvise(memory, total, MADV_HUGEPAGE); /* a failure leaves pages of 4 KiB */
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t at = 0; at < total; at += alignment) memset(memory + at, 0, alignment);
     return memory;

@@ -1,5 +1,5 @@
-/* Memory of training by minibatch beside that of the data set: what a process has in the peak while a trainer is made
- * and trains, without pages of files that are mapped, which the system may drop.
+/* Compares the memory of minibatch training with the memory of the data set. The measured memory is the peak of the
+ * process while a trainer is created and trains. It excludes pages of mapped files, which the system may evict.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -22,7 +22,7 @@ enum { CLASSES = 47 };
 static _Atomic int64_t peak;
 static _Atomic int     ends;
 
-/* Resident bytes that are of no file. */
+/* Returns the resident bytes that are not backed by a file. */
 static int64_t resident_now(void)
 {
     FILE     *file = fopen("/proc/self/status", "r");
@@ -46,7 +46,7 @@ static void *watch_memory(void *arg)
     return arg;
 }
 
-/* Small numbers, which any host could have. */
+/* Create features with small values, in memory or in a file that is then mapped. */
 static float *make_features(const char *path, int64_t count)
 {
     FILE  *file = strcmp(path, "memory") == 0 ? NULL : fopen(path, "w+");

@@ -1,5 +1,5 @@
-/* What the collective calls of a host cost (graft.transport/1): microseconds for agree(), the maximum of one number,
- * and a gather of so many bytes from each rank on all.
+/* Measures the collective calls of a host: the microseconds of agree(), of the maximum of one number, and of gathers
+ * of two sizes, whose results all ranks receive.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -19,7 +19,7 @@ static const int64_t     kind_bytes[KINDS] = { 0, 8, 64, 65536 };
 
 struct bench {
     int     calls;
-    double *seconds; /* [calls] of one kind, on rank 0 */
+    double *seconds; /* [calls] times of the calls of one kind, on rank 0 */
     double  median[KINDS], worst[KINDS];
 };
 
@@ -50,7 +50,7 @@ static int32_t measure(struct host *host)
         }
         if (host->rank > 0 || rc < 0) continue;
         b->median[kind] = bench_median(b->seconds, b->calls);
-        b->worst[kind] = b->seconds[b->calls * 99 / 100]; /* sorted now */
+        b->worst[kind] = b->seconds[b->calls * 99 / 100]; /* bench_median() has sorted the times */
     }
     t->destroy(group);
     free(all);

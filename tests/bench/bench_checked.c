@@ -1,4 +1,5 @@
-/* What option check = args costs in a small product, beside check = no: alternating blocks of calls in one process.
+/* Measures how much option check = args slows down a small product, compared with check = no. Blocks of calls with each
+ * setting alternate in one process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -18,7 +19,7 @@ struct bench {
     const graft_api     *api;
     const graft_mxm_api *mxm;
     graft_mxm_args       args;
-    double              *seconds[2]; /* of a call, by block: check = no, args */
+    double              *seconds[2]; /* seconds of a call in each block, for check = no and for check = args */
 };
 
 static double bench_block(struct bench *b, const char *check)
@@ -33,7 +34,7 @@ static double bench_block(struct bench *b, const char *check)
     return (bench_seconds() - begin) / CALLS_OF_BLOCK;
 }
 
-/* Which of the two comes first alternates too. */
+/* Each block measures both settings. The order of the two alternates from block to block. */
 static void measure_blocks(struct bench *b, int blocks)
 {
     static const char *const check[] = { "no", "args" };

@@ -1,4 +1,4 @@
-/* The speed of encoding and decoding quantized rows on one core, beside a copy of the same rows.
+/* Measures the speed of encoding and decoding quantized rows on one core, compared with a copy of the same rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
@@ -34,7 +34,7 @@ static const struct code {
 
 enum { CODES = sizeof codes / sizeof *codes };
 
-/* The rows, their message, and the decoded rows. */
+/* The original rows, the encoded message, and the decoded rows. */
 struct bench {
     const graft_api       *api;
     const graft_codec_api *codec;
@@ -44,7 +44,7 @@ struct bench {
     double                 copy[ROUNDS], encode[CODES][ROUNDS], decode[CODES][ROUNDS];
 };
 
-/* Approximately normal: the sum of four uniform numbers. */
+/* Returns an approximately normally distributed number, which is the sum of four uniform numbers. */
 static float bench_codec_number(uint64_t i)
 {
     const uint64_t bits = bench_mix(i);
@@ -111,8 +111,9 @@ static double bench_codec_decode(struct bench *b)
     return bench_seconds() - begin;
 }
 
-/* The error bound of an element decoded from a row of MINMAX: a step, or half a step, of the range of the row between
- * parameters of eight bits. */
+/* Returns the largest allowed error of an element that MINMAX has quantized: one quantization step of its row, or half
+ * a step when values are rounded to the nearest. The step is larger than range / levels because the minimum and the
+ * range of the row are stored with eight significant bits. */
 static double most_off(const struct code *c, double low, double high)
 {
     const double range = high - low + fabs(low) / 128, step = range / ((1 << c->bits) - 1) * (1 + 1.0 / 128);
@@ -120,7 +121,7 @@ static double most_off(const struct code *c, double low, double high)
     return step * (c->rounding == GRAFT_ROUND_NEAREST ? 0.5 : 1) * (1 + 1e-4);
 }
 
-/* The relative squared error of row i; -1 if an element exceeds its bound. */
+/* Returns the relative squared error of row i, or -1 if the error of an element exceeds its bound. */
 static double lost_of(const struct bench *b, const struct code *c, int64_t i)
 {
     const int64_t width = b->x.n_cols;
@@ -142,7 +143,7 @@ static double lost_of(const struct bench *b, const struct code *c, int64_t i)
     return squares > 0 ? lost / squares : 0;
 }
 
-/* Whether the error is within the bound of the code, and equals the error that the library reports. */
+/* Returns whether the error is within the bound of the code and equals the error that the library reports. */
 static int is_right(struct bench *b, const struct code *c)
 {
     graft_codec_error told = GRAFT_INIT(graft_codec_error);
@@ -160,7 +161,8 @@ static int is_right(struct bench *b, const struct code *c)
         nmse += lost;
     }
     if (fabs(nmse - told.nmse) > 1e-6 * nmse || told.rows != b->x.n_rows) return 0;
-    /* With two levels elements are not uniformly distributed between them, as the theory assumes. */
+    /* The theory assumes that elements are uniformly distributed between two levels. That does not hold with one
+     * bit. */
     if (c->bits == 16 || (c->bits == 1 && c->code == GRAFT_CODEC_MINMAX)) return 1;
     return nmse <= told.expected * 1.05;
 }

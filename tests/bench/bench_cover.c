@@ -1,4 +1,5 @@
-/* The rows that cross the cuts of a partitioned graph, and the time to partition it and to find the covers.
+/* Counts the rows that cross the cuts of a partitioned graph, and measures the time of the partitioning and of the
+ * search for the vertex covers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -17,15 +18,15 @@ static const char usage[] = "usage: bench_cover rmat:SCALE:EDGES|uniform:N:EDGES
                             "METHOD is hash (the default), block, stream, metis, or auto.\n"
                             "With 1 part the whole matrix is one cut, of rows and columns.";
 
-/* The edges from one part to another. */
+/* The cut edges from one part to another part. */
 struct pair {
     struct gr_cut cut;
     int64_t      *row_ptr;
     int32_t      *source;
-    int64_t       size[3]; /* rows of each kind of cover */
+    int64_t       size[3]; /* number of rows to send with each kind of cover */
 };
 
-/* The graph in parts. */
+/* A graph and its partition. */
 struct partition {
     struct bench_graph graph;
     graft_csr          rows;
@@ -34,7 +35,8 @@ struct partition {
     int32_t           *owner;
 };
 
-/* Of a layer of width 128 on some processor with a network of 1 Gbit/s, for the choice of "auto". */
+/* Assumed costs, from which "auto" chooses a method: a layer of width 128 on a typical processor, with a network of
+ * 1 Gbit/s. */
 static const struct gr_partition_cost some_cost = { 2 * 128 * 1e-10, 6 * 128 * 128 * 1e-11, 8 * 128 / 125e6,
                                                     GR_ROWS_LEAST };
 
@@ -97,7 +99,7 @@ static void partition_fini(struct partition *partition)
     free(partition->owner);
 }
 
-/* The edges from columns of `sender` to rows of `receiver`, without empty rows and columns. */
+/* Collect the edges from vertices of `sender` to vertices of `receiver`. Vertices without such an edge are left out. */
 static void pair_init(struct pair *pair, const struct partition *partition, int receiver, int sender)
 {
     const struct bench_graph *graph = &partition->graph;
@@ -128,7 +130,7 @@ static void pair_init(struct pair *pair, const struct partition *partition, int 
     free(place);
 }
 
-/* Find the cover of every pair, one pair per thread at a time. */
+/* Find the cover of every pair of parts. Each thread processes one pair at a time. */
 static double find_covers(const graft_context *context, struct pair *pairs, int count, int kind, int threads)
 {
     double seconds = -bench_seconds();

@@ -1,6 +1,6 @@
-/* Rates of dense modules, beside each other in one run: bench_dense THREADS ROUNDS MODULE.so..., for the shapes of a
- * training step on the Debian graph, of a minibatch, and of a block of model mgn. Rates are medians by seconds of the
- * processor for each thread, which other programs disturb less than seconds that pass.
+/* Compares the arithmetic rates of dense modules in one run: bench_dense THREADS ROUNDS MODULE.so... The shapes are
+ * those of a training step on the Debian graph, of a minibatch, and of a block of model mgn. The rates are medians.
+ * They are computed from the processor time per thread, which other programs disturb less than wall time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
@@ -94,7 +94,8 @@ static double dense_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Small products are repeated, so that each time is about a millisecond or more. */
+/* Returns the rate of a product in GFLOP/s. A small product is repeated so that each measurement takes about a
+ * millisecond or more. */
 static double dense_rate(const struct dense_module *module, const graft_gemm *g)
 {
     const double work = 2 * (double)g->m * (double)g->n * (double)g->k, begin = dense_seconds();

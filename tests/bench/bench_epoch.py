@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of Graft beside PyTorch Geometric and DGL: the same data, model, options and threads.
+"""Compares a training step of Graft with PyTorch Geometric and DGL: the same data, model, options and threads.
 
-Each system is a process of its own; they take turns. The table shows medians of the steps of all rounds but the first
-of each process, and the accuracy after the last. What is not installed is named.
+Each system runs in its own process, and the processes alternate. The table has the median time of the steps of all
+rounds, without the first step of each process, and the accuracy after the last step. Systems that are not installed are
+reported.
 """
 import argparse
 import json
@@ -15,11 +16,13 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-# Graft as it comes, without each of its exact short cuts, and with the one that rounds.
+# The variants of Graft: the defaults, runs without one or both of the exact optimisations, and a run with products of
+# bfloat16, which round.
 VARIANTS = {"graft": [], "graft, all rows": ["row_masks=no"],
             "graft, all rows, features aggregated anew": ["row_masks=no", "reuse_input=no"],
             "graft, products of bfloat16": ["dense.type=bf16"]}
-# Those that the model has: gat multiplies the features before it aggregates them.
+# The variants that apply to each model. gat multiplies the features before it aggregates them, so that neither exact
+# optimisation applies to it.
 USED = {"sage": list(VARIANTS), "gcn": list(VARIANTS), "gat": ["graft", "graft, products of bfloat16"]}
 
 
@@ -40,7 +43,8 @@ def arguments():
 
 
 def run_graft(options, settings):
-    """Steps and accuracy of graft-train, whose last epoch, which evaluates, is not counted."""
+    """Returns the step times and the accuracy of graft-train. The last epoch is not counted because it also
+    evaluates."""
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
         command = [os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",

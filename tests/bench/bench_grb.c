@@ -1,6 +1,7 @@
-/* What graft_grb_mxm() of C += A H costs beside the product, and the bytes that it copies. The cost is the time of the
- * call minus the time of the product in it, before which the matrix was prepared. The product is compared with the
- * product of a graft_matrix that is kept. All times are medians of calls that take turns.
+/* Measures the overhead of graft_grb_mxm() for C += A H, and counts the bytes that it copies. The overhead is the time
+ * of the call minus the time of the product inside it; the matrix is prepared before that product is timed. The product
+ * is compared with the product of a graft_matrix that exists during all calls. The calls alternate, and all times are
+ * medians.
  *
  *     bench_grb [WIDTH [THREADS]]
  * SPDX-License-Identifier: Apache-2.0 */
@@ -27,7 +28,7 @@ struct product {
     int                  threads;
 };
 
-/* Each row has NEIGHBOURS entries, at columns that are far from each other. */
+/* Create a matrix with NEIGHBOURS entries in each row. Their columns are far from each other. */
 static GrB_Matrix make_sparse(GrB_Index n)
 {
     const GrB_Index count = n * NEIGHBOURS;
@@ -54,15 +55,15 @@ static GrB_Matrix fill_matrix(GrB_Index n, GrB_Index width)
 
     NEED(GrB_Matrix_new(&full, GrB_FP32, n, width));
     NEED(GrB_Matrix_assign_FP32(full, NULL, NULL, 0.25, GrB_ALL, n, GrB_ALL, width, NULL));
-    NEED(GrB_Matrix_setElement_FP32(full, 0.5f, 0, 0)); /* not one value for all */
+    NEED(GrB_Matrix_setElement_FP32(full, 0.5f, 0, 0)); /* with two values the matrix is not iso-valued */
     NEED(GrB_Matrix_wait(full, GrB_MATERIALIZE));
     return full;
 }
 
-static const graft_mxm_api *real;            /* the calls of the library */
-static double               product_seconds; /* of the last product of graft_grb_mxm() */
+static const graft_mxm_api *real;            /* the interface of the library, which the wrapper below calls */
+static double               product_seconds; /* duration of the last product in graft_grb_mxm() */
 
-/* Prepare the matrix outside of the time of the product. */
+/* Prepare the matrix first, so that the time of the product excludes the preparation. */
 static int32_t run_prepared(graft_context *context, const graft_mxm_args *args, graft_error *error)
 {
     char    text[1000];

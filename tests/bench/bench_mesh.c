@@ -1,5 +1,5 @@
-/* What a mesh costs (graft_mesh.h): seconds of create(), also of a processor for all ranks, and memory beside that of
- * the arrays which the ranks give.
+/* Measures the creation of a mesh (graft_mesh.h): the wall time of create(), the processor time of all ranks together,
+ * and the memory, as a multiple of the size of the arrays that the ranks pass to it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "draft/graft_mesh.h"
@@ -32,7 +32,7 @@ struct bench {
     enum kind   kind;
 };
 
-/* What one rank has. */
+/* The part of the mesh that one rank passes to create(). */
 struct part {
     graft_mesh_args args;
     graft_field     x;
@@ -46,7 +46,8 @@ static int64_t cells_of_box(const struct bench *b)
     return strcmp(b->shape, "tets") == 0 ? 6 : 1;
 }
 
-/* The rank of a box of the grid. Blocks halve the directions in turn. */
+/* Returns the rank that owns a box of the grid. The blocks of the ranks are made by halving the grid along each
+ * direction in turn. */
 static int32_t rank_of_box(const struct bench *b, const int64_t *at, int32_t n_ranks)
 {
     int64_t low[DIMS] = { 0 }, high[DIMS] = { b->side - 1, b->side - 1, b->side - 1 };
@@ -93,7 +94,8 @@ static void put_box(const struct bench *b, const int64_t *at, const int32_t *row
         for (int k = 0; k < 1 << b->dim; k++) p->cell_nodes[(*put)++] = corner[k];
 }
 
-/* Number the nodes of this rank's boxes: row_of[] becomes their rows. Returns how many boxes there are. */
+/* Number the nodes of the boxes of this rank, and store the row of each node in row_of[]. Returns the number of boxes
+ * of this rank. */
 static int64_t number_rows(const struct bench *b, const struct host *host, int32_t *row_of, int32_t *owner,
                            int64_t *n_rows)
 {
@@ -178,7 +180,8 @@ static double processor_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* `bytes` of all ranks: given, kept, and the most that a rank had besides while it ran. */
+/* Print one line of the table. `bytes` are sums over all ranks: the arrays passed to create(), the memory that the mesh
+ * keeps, and the additional peak of memory during create(). */
 static void print_row(const struct host *host, const struct bench *b, const graft_mesh_info *all, double seconds,
                       double processor, const int64_t *bytes)
 {
@@ -192,7 +195,7 @@ static void print_row(const struct host *host, const struct bench *b, const graf
     fflush(stdout);
 }
 
-/* Create the mesh of a part again and again. */
+/* Create the mesh of the part of this rank several times, and measure each creation. */
 static int32_t measure_mesh(struct host *host, const struct bench *b)
 {
     const graft_mesh_api  *meshes = graft_interface(host->api, GRAFT_MESH_ID, GRAFT_HAS(graft_mesh_api, destroy));

@@ -1,5 +1,5 @@
-/* Model mgn on one rank: a forward pass, a training step (forward and backward), and beside them dense products of
- * large square matrices with the same module and threads.
+/* Measures model mgn on one rank: a forward pass and a training step (forward and backward). For comparison it measures
+ * dense products of large square matrices with the same dense module and the same number of threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "comm/comm.h"
@@ -39,7 +39,7 @@ struct bench {
 
 /* -- the mesh ------------------------------------------------------------------------------------------------------ */
 
-/* The neighbours of node (i, j) in a grid whose cells are cut along one diagonal, by falling number of the source. */
+/* The offsets of the neighbours of node (i, j) in a grid whose cells are split along one diagonal. */
 static const int steps[6][2] = { { -1, -1 }, { -1, 0 }, { 0, -1 }, { 0, 1 }, { 1, 0 }, { 1, 1 } };
 
 static void make_triangles(struct bench *b)
@@ -73,7 +73,7 @@ static void make_triangles(struct bench *b)
     free(place);
 }
 
-/* n numbers between -scale and scale, of the type of the network. */
+/* Returns n numbers between -scale and scale, in the data type of the network. */
 static char *make_numbers(const struct bench *b, int64_t n, double scale, uint64_t seed)
 {
     char *made = bench_new((size_t)n + 1, (size_t)b->element, 1);
@@ -119,7 +119,7 @@ static void run_forward(struct bench *b)
         bench_die("%s", error.message);
 }
 
-/* Half the sum of squares of the output. */
+/* The loss function: half the sum of the squares of the output. */
 static int32_t sum_squares(void *arg, const void *output, void *gradient, graft_error *error)
 {
     const struct bench *b = arg;
@@ -158,7 +158,7 @@ static void run_square(struct bench *b)
     if (gr_dense_run(b->api->context, b->dense, &g, &error) < 0) bench_die("%s", error.message);
 }
 
-/* Seconds that have passed, and those of all processors in this process, which others on the machine change less. */
+/* The wall time, and the processor time of all threads of this process, which other programs disturb less. */
 struct seconds {
     double passed, used;
 };
@@ -274,7 +274,7 @@ static void load(const struct bench *b, const char *file)
     if (b->api->load_module(b->api->context, file, &error) < 0) bench_die("%s", error.message);
 }
 
-/* Returns how many words it took. */
+/* Parse one option of the command line. Returns the number of arguments that it occupies. */
 static int take_argument(struct bench *b, int left, char **argument)
 {
     const char *name = argument[0], *value = left > 1 ? argument[1] : NULL;

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs of minibatches of Graft beside PyTorch Geometric and DGL: the same data, model, fan-outs and threads.
+"""Compares epochs of minibatches of Graft with PyTorch Geometric and DGL: the same data, model, fan-outs and threads.
 
-Each system is a process of its own; they take turns. The table has medians of the time of an epoch without evaluation,
-of all epochs but the first of each process; and with --seeds mean and standard deviation of the test accuracy, over all
-neighbours, after the epoch of the best validation. What is not installed is named.
+Each system runs in its own process, and the processes alternate. The table has the median time of an epoch without its
+evaluation. The first epoch of each process is not counted. With --seeds the table also has the mean and the standard
+deviation of the test accuracy after the epoch with the best validation accuracy. Evaluations aggregate over all
+neighbours. Systems that are not installed are reported.
 """
 import argparse
 import json
@@ -46,7 +47,8 @@ def arguments():
 
 
 def run_graft(options, epochs, seed, is_evaluated, settings):
-    """Without evaluations, the last epoch, which has one, is not counted."""
+    """Train with graft-train, and return its times and accuracies. The last epoch always evaluates, so its time is not
+    returned."""
     before = os.times()
     layers = options.fanout.count(",") + 1
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +72,8 @@ def run_graft(options, epochs, seed, is_evaluated, settings):
 
 
 def time_graft(options, epochs, seed, is_evaluated, settings):
-    """As run_graft(); seconds of the processor of an epoch by the difference of many epochs and two."""
+    """Like run_graft(). With --cpu, the processor time of an epoch is computed from the difference between a run of all
+    epochs and a run of two epochs."""
     whole = run_graft(options, epochs, seed, is_evaluated, settings)
     if options.cpu and not is_evaluated and "failed" not in whole:
         begun = run_graft(options, 2, seed, is_evaluated, settings)
@@ -93,7 +96,8 @@ def run_peer(options, system, epochs, seed, is_evaluated):
 
 
 def measure(options, systems):
-    """Seconds and best test accuracies of each system, what its last process said, and who failed."""
+    """Returns for each system the seconds, the best test accuracies, and the answer of its last process. The answer of
+    a system that failed has the reason."""
     seconds, tests, told = {}, {}, {}
     turns = [(options.epochs, 0, False)] * options.rounds
     turns += [(options.learn, seed, True) for seed in range(options.seeds)]

@@ -1,4 +1,5 @@
-/* How fast are models saved and loaded, beside a plain write with fsync and a plain read of as many bytes?
+/* Measures how fast models are saved and loaded, compared with a plain write with fsync() and a plain read of the same
+ * number of bytes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -26,7 +27,7 @@ struct model_bench {
     graft_model           *model;
     graft_error            error;
     char                   plain[256], saved[256];
-    char                  *bytes; /* of the saved file */
+    char                  *bytes; /* contents of the saved file */
     int64_t                count;
     double                 seconds[CASES][ROUNDS_MOST];
 };
@@ -36,7 +37,8 @@ static void check(const struct model_bench *b, int32_t rc)
     if (rc < 0) bench_die("%s", b->error.message);
 }
 
-/* An mlp of two hidden layers of the same width has about width^2 weights. */
+/* Create a model of about `mega_bytes` megabytes. An mlp with two hidden layers of the same width has about width^2
+ * weights. */
 static void make_model(struct model_bench *b, double mega_bytes)
 {
     int64_t        row_ptr[N + 1] = { 0 };
@@ -78,7 +80,7 @@ static void plain_write(const struct model_bench *b)
     if (fd < 0 || fsync(fd) != 0 || close(fd) != 0) bench_die("'%s' cannot be written", b->plain);
 }
 
-/* Into memory that is new, as that of a model is. */
+/* Read the plain file into newly allocated memory, because load() reads into the new memory of a model as well. */
 static void plain_read(const struct model_bench *b)
 {
     char *const to = malloc((size_t)b->count);
@@ -94,7 +96,7 @@ static void plain_read(const struct model_bench *b)
     free(to);
 }
 
-/* What was written is read from the disk, as far as the system forgets it. */
+/* Ask the system to evict the file from its page cache, so that the next read accesses the disk. */
 static void drop(const char *path)
 {
     const int fd = open(path, O_RDONLY);
@@ -126,7 +128,7 @@ static void run_round(struct model_bench *b, int round)
     b->models->destroy(loaded);
 }
 
-/* The plain file has the bytes of the saved one. */
+/* Read the bytes of the saved model, which are written to the plain file. */
 static void take_bytes(struct model_bench *b)
 {
     struct stat status;

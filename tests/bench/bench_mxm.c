@@ -1,4 +1,4 @@
-/* The speed of all kernels in the masked product, beside a plain copy and GrB_mxm, in one run. See README.md.
+/* Measures all kernels of the masked product, a plain copy and GrB_mxm in one run. See README.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -14,12 +14,12 @@
 
 enum { REPEAT_MAX = 1000, SLOW_REPEAT = 3 };
 
-/* A product that takes longer than this is measured SLOW_REPEAT times only, and so is reference. */
+/* Products that take longer than this, and all products of kernel reference, are measured only SLOW_REPEAT times. */
 static const double slow_seconds = 8;
 
 struct options {
     const char *graph, *order, *json, *export, *kernels, *forms;
-    int64_t     width, stride; /* stride 0: as width */
+    int64_t     width, stride; /* a stride of 0 means that it equals the width */
     int         threads, repeat;
 };
 
@@ -80,7 +80,7 @@ static const struct argp argp = {
            "and the exit status is 1.",
 };
 
-/** Whether a comma-separated list contains `word`; NULL contains all. */
+/** Returns whether a comma-separated list contains `word`. A list that is NULL contains every word. */
 static int listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);
@@ -101,7 +101,7 @@ static const graft_api *load_library(void)
     return api;
 }
 
-/** A lane for each form of each kernel that the library has. */
+/** Add a lane for each form of each kernel of the library. */
 static void add_kernels(struct bench_lanes *lanes, struct bench_graft *graft)
 {
     graft_module_entry entry = GRAFT_INIT(graft_module_entry);
@@ -119,7 +119,7 @@ static void add_kernels(struct bench_lanes *lanes, struct bench_graft *graft)
     }
 }
 
-/** Keep the requested lanes, and the copy. */
+/** Remove all lanes except the requested ones and the copy. */
 static void select_lanes(struct bench_lanes *lanes, const struct options *options)
 {
     int kept = 0;
@@ -138,7 +138,7 @@ static void select_lanes(struct bench_lanes *lanes, const struct options *option
     if (kept == 1) bench_die("there is nothing to measure: no kernel or no form has the name that was given");
 }
 
-/** Run a lane once, from the state in which all checked runs begin. */
+/** Run a lane once. Its output has the same initial values in all checked runs. */
 static void check_lane(struct bench_lane *lane, struct bench_output *output, const struct bench_inputs *inputs)
 {
     double seconds;
@@ -150,7 +150,8 @@ static void check_lane(struct bench_lane *lane, struct bench_output *output, con
         lane->wanted = SLOW_REPEAT;
 }
 
-/** Compute a form with kernel reference. It may not support bfloat16, but its sums of the same floats are exact. */
+/** Compute the expected result of a form with kernel reference. The kernel may not support bfloat16. In that case it
+ *  multiplies the same values as floats, whose sums are exact. */
 static void expect_time(struct bench_output *expected, enum bench_form form, struct bench_graft *graft)
 {
     struct bench_lane lane = { .kernel = "reference", .form = form, .self = graft };
@@ -161,7 +162,7 @@ static void expect_time(struct bench_output *expected, enum bench_form form, str
         bench_die("reference cannot do %s: %s", bench_form_name[form], lane.note);
 }
 
-/** Compare every lane with reference, form by form. Returns how many are wrong. */
+/** Compare the result of every lane with that of kernel reference. Returns the number of wrong lanes. */
 static int check_lanes(struct bench_lanes *lanes, struct bench_graft *graft, struct bench_output *output)
 {
     struct bench_output expected;
@@ -188,7 +189,8 @@ static int check_lanes(struct bench_lanes *lanes, struct bench_graft *graft, str
     return wrong;
 }
 
-/** Measure in rounds, every lane once in each, so that a slow moment of the machine does not hit one lane alone. */
+/** Measure all lanes in rounds. Each round runs every lane once, so that a temporary slowdown of the machine affects
+ *  all lanes equally. */
 static void measure_lanes(struct bench_lanes *lanes, struct bench_output *output, int repeat)
 {
     for (int round = 0; round < repeat; round++) {
@@ -232,7 +234,7 @@ static void print_memory(const struct bench_graft *graft)
     }
 }
 
-/** Check and measure everything on one graph. Returns how many lanes are wrong. */
+/** Check and measure all lanes on one graph. Returns the number of wrong lanes. */
 static int bench_mxm_measure(const struct options *options, const struct bench_graph *graph, const graft_api *api)
 {
     struct bench_inputs inputs;
@@ -256,7 +258,7 @@ static int bench_mxm_measure(const struct options *options, const struct bench_g
     bench_report_print(&lanes, &inputs);
     if (options->json != NULL) bench_report_json(&lanes, &inputs, options->json);
     bench_graft_fini(&graft);
-    api->close(api->context); /* before GraphBLAS is finalised, which a kernel may use */
+    api->close(api->context); /* must precede GrB_finalize(), because a kernel may use GraphBLAS */
 #if BENCH_HAVE_GRAPHBLAS
     bench_grb_destroy(grb);
 #endif

@@ -1,5 +1,6 @@
-/* Networks within a solver: what begin() and end() cost above the arithmetic, in processor time; and online training
- * with a heat problem that drifts, with a reservoir of pairs and with the latest pairs.
+/* Measures networks within a solver. The first part is the processor time that begin() and end() add to the arithmetic.
+ * The second part trains online on a heat problem whose data distribution drifts. It compares a reservoir of training
+ * pairs with a memory of the latest pairs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "entry/entry.h"
@@ -43,7 +44,8 @@ static graft_field field_of(void *data, graft_dtype dtype, int64_t rows, int64_t
     return f;
 }
 
-/* A grid of quads, or one line. */
+/* Create a mesh of n nodes. It is a grid of quads with `side` nodes in each direction or, for two nodes, a single line.
+ */
 static graft_mesh *make_mesh(int64_t n, int side)
 {
     static double   x[2 * NODES];
@@ -95,7 +97,8 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Nanoseconds of begin() and end(), and of what they call in mgn/: medians of pairs of parts. */
+/* Measure the nanoseconds of a pair begin() and end() (`whole`), and by how much they exceed those of the functions of
+ * mgn/ which the pair calls (`above`). Both are medians over pairs of measurements that alternate. */
 static void time_calls(graft_network *network, int calls, graft_dtype dtype, int by_columns, double *whole,
                        double *above)
 {
@@ -148,8 +151,8 @@ static void measure_calls(int calls)
     meshes->destroy(mesh);
 }
 
-/* Heat on the grid, with a source that moves along a circle and a conductivity that grows: what the solver computes
- * drifts from its first steps to its last. */
+/* A heat problem on the grid. Its source moves along a circle and its conductivity grows, so that the distribution of
+ * its states drifts during a run. */
 struct heat {
     double now[NODES], next[NODES], state[NODES * IN];
 };
@@ -173,7 +176,8 @@ static void heat_step(struct heat *h, double progress)
     memcpy(h->now, h->next, sizeof h->now);
 }
 
-/* The loss of held-out pairs, which are the same for both policies, after a run. */
+/* Train online during one run of the problem. Returns the final validation loss. The validation pairs are the same for
+ * both policies. */
 static double run_stream(graft_mesh *mesh, const uint8_t *is_free, const char *policy, const char *seed, int offers,
                          graft_stream_status *status)
 {
@@ -200,7 +204,7 @@ static double run_stream(graft_mesh *mesh, const uint8_t *is_free, const char *p
     return status->validation;
 }
 
-/* Returns whether the reservoir was at least as good in the mean. */
+/* Returns whether the mean loss of the reservoir was at most that of the latest pairs. */
 static int measure_stream(int offers, int seeds)
 {
     double              sum[2] = { 0 };
@@ -248,7 +252,7 @@ int main(int argc, char **argv)
     networks = &gr_interface_network;
     streams = &gr_interface_stream;
     measure_calls(calls);
-    /* Short runs keep all pairs, whatever the policy. */
+    /* In a short run both policies keep all pairs, so that the comparison has no meaning. */
     good = measure_stream(offers, seeds) || offers < 1000;
     if (!good) fprintf(stderr, "bench_network: the latest pairs are better than a reservoir\n");
     api->close(api->context);

@@ -1,4 +1,4 @@
-/* The time and memory to create a distributed graph and the plan of a product with it.
+/* Measures the time and the memory of creating a distributed graph and the plan of a product with it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -17,14 +17,15 @@ static const char usage[] =
 
 enum { SETTINGS_MOST = 16, ENTRY_BYTES = 64, VERTEX_BYTES = 24 };
 
-/* The objects, and the seconds of each step over all ranks. */
+/* The inputs, and the seconds of each step, from a barrier of all ranks to the next one. */
 struct bench {
     struct spread spread;
-    int32_t      *owner; /* [n] that the graph has */
+    int32_t      *owner; /* [n] owner of each vertex of the first graph */
     double        graph_seconds, given_seconds, plan_seconds;
 };
 
-/* Make the graph again, with the owners that it has: what takes less time then was the partition. */
+/* Create the graph again with the owners that the first creation has chosen. The difference of the two times is the
+ * time of the partitioning. */
 static int32_t make_with_owners(struct rank *r, struct bench *bench, graft_graph *graph)
 {
     const int64_t *const vertex = gr_interface_graph.owned(graph);
@@ -88,7 +89,7 @@ static void take_settings(struct spread *spread, char **words, int count)
     spread->settings = settings;
 }
 
-/* Whether the plan stays within the documented memory per cut edge and vertex. */
+/* Print the results. Returns whether the memory of the plan is within the documented bound per cut edge and vertex. */
 static int bench_plan_print(const struct bench *bench, int64_t n, int32_t n_ranks)
 {
     const struct spread    *s = &bench->spread;

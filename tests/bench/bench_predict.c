@@ -1,4 +1,4 @@
-/* Measures the prediction of a list of vertices beside that of all vertices.
+/* Measures the prediction of a list of vertices, compared with the prediction of all vertices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graft_load.h"
@@ -22,7 +22,7 @@ struct predict_bench {
     graft_model           *model;
     graft_dataset          data;
     int64_t               *list;
-    int32_t               *all, *some; /* classes of all vertices, and of a list */
+    int32_t               *all, *some; /* predicted classes of all vertices, and of the vertices of a list */
     graft_error            error;
 };
 
@@ -63,7 +63,8 @@ static double predict_all(struct predict_bench *b)
     return bench_seconds() - begin;
 }
 
-/* The classes must be those of the prediction of all vertices. */
+/* Returns the seconds of predicting `count` vertices. The classes must equal those of the prediction of all
+ * vertices. */
 static double predict_list(struct predict_bench *b, int64_t count)
 {
     const graft_prediction args = { .size = sizeof args,

@@ -1,9 +1,10 @@
-/* The sampler of graft.sample/1: edges per second of an epoch of batches, beside random reads alone.
+/* Measures the sampler of graft.sample/1: the sampled edges per second of an epoch of batches. The program compares
+ * them with the rate of the required random reads alone.
  *
- * The first epoch is checked: each block has min(fanout, entries of the row) different entries of each row, and the
- * vertices that these come from. Then epochs and replays take turns. A replay reads again what the drawing of the first
- * epoch must read of the graph, with all addresses known before: row pointers of all destinations, columns of all
- * edges, and for each edge a number of its vertex.
+ * The first epoch is checked: each block must have min(fanout, entries of the row) distinct entries of each row, and
+ * the source vertices of these entries. Then epochs and replays alternate. A replay repeats the random reads that
+ * sampling the first epoch requires, but knows all addresses in advance. It reads the row pointers of all destinations,
+ * the columns of all edges, and one number for the vertex of each edge.
  *
  *     bench_sampler [GRAPH [BATCH [SEEDS [ROUNDS]]]] [clock=cpu] [KEY=VALUE ...]
  *
@@ -26,12 +27,12 @@ struct sampler_bench {
     graft_sampler          *sampler;
     struct bench_graph      graph;
     int64_t                 n_batches, epoch;
-    int64_t                 edges, seed_edges, rows, vertices; /* of the first epoch */
-    uint64_t                digest;                            /* of its vertices and entries */
-    int64_t                *entry, *row;                       /* [edges] and [rows], for the replay */
-    int32_t                *column, *number;                   /* [edges], and [n] */
+    int64_t                 edges, seed_edges, rows, vertices; /* counts in the first epoch */
+    uint64_t                digest;                            /* hash of the vertices and entries of the first epoch */
+    int64_t                *entry, *row;                       /* [edges] and [rows] that a replay reads */
+    int32_t                *column, *number;                   /* [edges] columns, and [n] a number for each vertex */
     int                     threads;
-    clockid_t               clock; /* 0: that of bench_seconds() */
+    clockid_t               clock; /* 0 means the clock of bench_seconds() */
     graft_error             error;
 };
 
@@ -69,7 +70,8 @@ static void check_block(const struct sampler_bench *b, const graft_sample_batch 
     }
 }
 
-/* Check the first epoch, count, and in a second turn keep what a replay reads. */
+/* Sample the first epoch and count its rows and edges. Without `keep` the blocks are checked. With `keep` the entries
+ * and rows are stored for the replay. */
 static void walk_epoch(struct sampler_bench *b, const int64_t *fanout, int keep)
 {
     graft_sample_batch batch = GRAFT_INIT(graft_sample_batch);
@@ -95,7 +97,7 @@ static void walk_epoch(struct sampler_bench *b, const int64_t *fanout, int keep)
     }
 }
 
-/* Of the clock that is wanted: the other one for a machine that has other work. */
+/* Returns the seconds of the requested clock. The processor clock is for a machine that runs other programs too. */
 static double sampler_seconds(const struct sampler_bench *b)
 {
     struct timespec now;
@@ -145,8 +147,8 @@ static double replay_epoch(struct sampler_bench *b)
     return sampler_seconds(b) - begin;
 }
 
-/* Different vertices, spread over the graph: i * step mod n, with the largest step below 0.618 n that has no common
- * divisor with n. sampler_worker.py has the same. */
+/* Returns `count` distinct vertices that are spread over the graph. Vertex i of the list is i * step mod n, where step
+ * is the largest number below 0.618 n that is coprime to n. sampler_worker.py computes the same list. */
 static int64_t *spread_seeds(int64_t n, int64_t count)
 {
     int64_t *seeds = bench_new((size_t)count, sizeof *seeds, 1), step = (int64_t)(0.618 * (double)n);

@@ -1,5 +1,5 @@
-/* Measures a host with time steps: each has new features, an epoch and a prediction. How much time does update() take
- * beside them?
+/* Measures update() of a host with time steps. Each step sets new features, trains for an epoch and predicts. The time
+ * of update() is compared with the times of the other calls.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "harness/hosts.h"
@@ -16,7 +16,7 @@ static const char usage[] =
 
 enum { FEATURES = 16, CLASSES = 4, STEPS_MOST = 1000, SETTINGS_MOST = 12 };
 
-/* The calls of a step; the copy of the features by memcpy() is for comparison. */
+/* The measured calls of a step. For comparison, COPY copies the features with memcpy(). */
 enum { COPY, UPDATE, EPOCH, PREDICT, CALLS };
 static const char *const call_name[CALLS] = { "memcpy of the features", "update", "epoch", "predict" };
 
@@ -29,10 +29,10 @@ struct bench {
     uint8_t      *split;
     float        *x;
     int           steps;
-    double        seconds[CALLS][STEPS_MOST]; /* of rank 0 */
+    double        seconds[CALLS][STEPS_MOST]; /* durations of the calls on rank 0 */
 };
 
-/* Every vertex gathers from the four beside it, around the edges too. */
+/* Make a periodic grid in which every vertex gathers from its four neighbours. */
 static void make_grid(struct bench *b, int64_t side)
 {
     const int64_t n = side * side;
@@ -66,7 +66,7 @@ static void make_grid(struct bench *b, int64_t side)
     b->dataset.split = b->split;
 }
 
-/* The "simulation": waves that travel over the rows of this rank. */
+/* Simulate one time step: the features of this rank become waves that travel over its rows. */
 static void advance(const struct host_slice *slice, int step)
 {
     float *const x = slice->dataset.features->data;

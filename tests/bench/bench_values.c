@@ -1,5 +1,5 @@
-/* Measures a host whose edge values change in each time step: update_values() against a new graph and a new plan, and
- * the passes after each. All take turns in one run.
+/* Measures a host whose edge values change in each time step. It compares update_values() with creating a new graph and
+ * a new plan, and measures the passes that follow. All of them alternate in one run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -26,10 +26,10 @@ struct bench {
     int64_t       width;
     uint32_t      plan_flags;
     int32_t       steps;
-    double        seconds[CALLS][STEPS_MOST]; /* of rank 0, with all ranks */
+    double        seconds[CALLS][STEPS_MOST]; /* measured on rank 0 between barriers of all ranks */
 };
 
-/* What a rank has, and when its last call began. */
+/* The objects of a rank, and the time at which its last call began. */
 struct owned {
     graft_graph *graph;
     graft_plan  *plan;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training by minibatch over ranks with caches of historical embeddings (DistGNN-MB) beside one process: caches.py
---help. Accuracy, epochs until it is within one point of that of one process, rows found by layer, bytes, and bytes if
-every row had been fetched; then where the first rank spends an epoch."""
+"""Compares minibatch training over ranks with caches of historical embeddings (DistGNN-MB) with training in one
+process. caches.py --help lists the options. The first table has the accuracy, the number of epochs until the accuracy
+is within one point of the final accuracy of one process, the cache hit rate of each layer, the bytes sent, and the
+factor by which fetching every row would increase them. The second table shows how the first rank spends the time of an
+epoch."""
 import argparse
 import os
 import re
@@ -14,7 +16,7 @@ import accuracy
 SETTINGS = ["", "hec.miss=drop_rescaled", "aep.rows=500 aep.codec=f32",
             "aep.rows=500 aep.codec=f32 hec.miss=drop_rescaled"]
 BATCHES = {"debian-archive": 1000, "dblp": 200, "tolokers": 1000}
-# Phases of the profile outside evaluations, in the columns of the second table.
+# For each column of the second table: the phases of the profile that it sums. Evaluations are excluded.
 PHASES = {"sample": ["sample"], "gather": ["gather", "cache"], "aggregate": ["aggregate"],
           "update": ["update", "rows", "loss", "optimizer"], "push": ["push", "receive", "prepare", "fetch"],
           "reduce, with waiting": ["reduce"]}
@@ -64,10 +66,11 @@ def line(name, reports, whole):
 
 
 def shares(name, report):
-    """A line of the second table: shares of the phases of the first rank, and how uneven the edges of batches are."""
+    """Returns a line of the second table: the time share of each phase on the first rank, and the load imbalance of the
+    edges in batches (largest rank / mean)."""
     seconds = {}
     for span in report["trace"]:
-        # Thread 1 of the trace has the phases; their parts have a number.
+        # Thread 1 of the trace has the phases. A span whose "part" is not 0 is contained in a phase, so it is skipped.
         if span["ph"] == "X" and span["tid"] == 1 and span["cat"] != "evaluation" and not span["args"]["part"]:
             seconds[span["name"]] = seconds.get(span["name"], 0) + span["dur"]
     whole = sum(seconds.values())

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that share vertices, columns or both: what they send in an epoch, how long it takes, and how far its losses are
-from those of one process: columns.py [options] DATASET ...
+"""Compares the ways to distribute the work over ranks: by vertices, by feature columns, or by both. For each way it
+measures the bytes sent in an epoch, the time, and the difference of the losses from those of one process: columns.py
+[options] DATASET ...
 
-Prints a Markdown table for each data set; with --losses one of the differences alone, for every model and each way to
-share the work, and those of one process that has its vertices in another order. Column "of theory" is the volume
-divided by 8 n d (m-1)/m bytes for each sum of d columns over m ranks, where all ranks share them (MixGCN, section
-3.1.2). n counts the vertices with neighbours: the others are in no message."""
+Prints a Markdown table for each data set. With --losses the table has only the differences of the losses, for every
+model and every way to distribute the work, and for one process with a different order of the vertices. Column "of
+theory" is the volume divided by the theoretical volume. In theory, each sum of d columns over m ranks that share the
+columns sends 8 n d (m-1)/m bytes (MixGCN, section 3.1.2). n is the number of vertices with neighbours, because messages
+contain no other vertices."""
 import argparse
 import json
 import os
@@ -43,7 +45,7 @@ def arguments(root):
 
 
 def train(options, dataset, settings, ranks):
-    """The report of one run."""
+    """Returns the report of one run."""
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                        OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
                        OMPI_MCA_btl_vader_single_copy_mechanism="none", UCX_LOG_LEVEL="fatal")
@@ -61,22 +63,23 @@ def train(options, dataset, settings, ranks):
 
 
 def count_linked(dataset):
-    """Vertices with an edge to another vertex."""
+    """Returns the number of vertices that have an edge to another vertex."""
     edges = np.load(os.path.join(dataset, "edges.npy"), mmap_mode="r")
     return np.unique(edges[:, edges[0] != edges[1]]).size
 
 
 def theory(report, n, ranks):
-    """Bytes of an epoch in transposes: three layers of sage, each of which sums the fewer columns, there and back."""
+    """Returns the theoretical bytes that the transposes of an epoch send, for three layers of sage. Each layer sums
+    over neighbours at the smaller of its input and output widths, in the forward and in the backward pass."""
     widths = [report["features"], 128, 128, report["classes"]]
     columns = sum(2 * min(before, after) for before, after in zip(widths, widths[1:]))
     if widths[0] < widths[1]:
-        columns -= widths[0]  # its sum comes first, and the input has no gradient
+        columns -= widths[0]  # layer 1 aggregates its input, whose gradient is not needed
     return 8 * n * columns * (ranks - 1) / ranks
 
 
 def off(report, one):
-    """The largest relative difference of a loss."""
+    """Returns the largest relative difference between the losses of two runs."""
     return max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(report["history"], one["history"]))
 
 

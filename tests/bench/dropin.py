@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program of GraphBLAS without the drop-in and with it, in turns: the program is the same file.
+"""Measures a GraphBLAS program alternately without and with the drop-in library. The executable file is the same.
 
     dropin.py BUILD [--graph rmat:20:8000000] [--width 128] [--repeat 3] [--threads 2] [--cpu] [--python PYTHON]
 
-Prints a Markdown table: for each form of product the median seconds of GraphBLAS and of the drop-in, and their ratio.
-With --cpu they are seconds of the processor for each thread, of the program in C.
-The checksums of the results have to agree within 1e-6. Both sides have the OMP_... variables that the user has set.
-With --python, dropin_script.py runs too, by an interpreter that has python-graphblas, with the GraphBLAS that this
-brings.
+Prints a Markdown table. For each form of product it has the median seconds of GraphBLAS and of the drop-in library, and
+their ratio. With --cpu these are the processor seconds per thread of the program in C. The checksums of the results
+must agree within 1e-6. Both sides run with the OMP_... variables of the user. With --python, dropin_script.py runs too.
+The named interpreter must have python-graphblas, and the script uses the GraphBLAS library of that package.
 """
 import argparse
 import os
@@ -20,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def times_of(command, library):
-    """{form: (seconds, checksum)} of one run of the program, with the drop-in if `library` is given."""
+    """Run the program once, with the drop-in library if `library` names it. Returns {form: (seconds, checksum)}."""
     environment = dict(os.environ)
     environment.pop("GRAFT_GRB", None)
     if library:
@@ -33,7 +32,7 @@ def times_of(command, library):
 
 
 def compare(title, command, library, repeat):
-    """Rows of the table for one program."""
+    """Measure one program, and print its rows of the table."""
     runs = [(times_of(command, None), times_of(command, library)) for _ in range(repeat)]
     for form, (_, total) in runs[0][0].items():
         found = runs[0][1][form][1]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A script of python-graphblas that knows nothing of Graft; dropin.py measures it.
+"""A python-graphblas script that does not use Graft. dropin.py measures it with and without the drop-in library.
 
     dropin_script.py uniform:N:EDGES|rmat:SCALE:EDGES WIDTH RUNS THREADS
 
-Prints for each form of product the median seconds and a checksum.
+Prints the median seconds and a checksum for each form of product.
 """
 import statistics
 import sys
@@ -21,7 +21,7 @@ gb.ss.config["nthreads"] = threads
 
 
 def draw(count):
-    """Edges as grb_program has them: uniform, or by the recursive model."""
+    """Draw edges from the distributions of grb_program: uniformly, or with the recursive model (R-MAT)."""
     if kind == "uniform":
         return rng.integers(0, n, count), rng.integers(0, n, count)
     rows, columns = np.zeros(count, np.int64), np.zeros(count, np.int64)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer of bench_epoch.py in a process of its own.
+"""One of the other systems in bench_epoch.py, in its own process.
 
     epoch_worker.py SYSTEM DATASET MODEL NORM LAYERS HIDDEN EPOCHS THREADS
 
-Trains GraphSAGE with means, GCN or GAT as Graft does by default: a norm (none, layer or batch), ReLU and dropout 0.5
-between layers, Adam with rate 0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as JSON.
+Trains GraphSAGE with means, GCN or GAT with the default options of Graft: a norm (none, layer or batch), ReLU and
+dropout 0.5 between layers, and Adam with learning rate 0.01. Prints {"version", "steps": [seconds], "test_accuracy"} as
+JSON.
 """
 import json
 import os
@@ -14,7 +15,7 @@ import warnings
 
 
 def load_features(folder):
-    """A tensor, sparse if the data set has them so."""
+    """Returns the features as a tensor, which is sparse if the data set stores sparse features."""
     import numpy as np
     import torch
     dense = os.path.join(folder, "features.npy")
@@ -26,7 +27,7 @@ def load_features(folder):
 
 
 def load(folder):
-    """Features, labels, split and the two rows of edges, source and target, as tensors."""
+    """Returns tensors of the features, the labels, the split, and the edges (a row of sources and a row of targets)."""
     import numpy as np
     import torch
     labels, split, edges = (np.load(os.path.join(folder, name + ".npy")) for name in ("labels", "split", "edges"))
@@ -35,7 +36,8 @@ def load(folder):
 
 
 def sage_of_sparse(layer, x, adjacency):
-    """What SAGEConv computes, the products with the weights first: the mean of sparse rows would not be sparse."""
+    """Computes the same as SAGEConv, but multiplies with the weights before it aggregates. Means of sparse rows would
+    not be sparse."""
     from torch_geometric.utils import spmm
     return spmm(adjacency, x @ layer.lin_l.weight.T, reduce="mean") + layer.lin_l.bias + x @ layer.lin_r.weight.T
 
@@ -47,7 +49,8 @@ def pyg_gin(a, b):
 
 
 def pyg_layers(widths, edges, n, kind="sage", heads=4):
-    """Layers on the adjacency as a CSR tensor, which is PyTorch Geometric's fastest way on a CPU; gat needs edges."""
+    """Returns a network of PyTorch Geometric. Its layers take the adjacency matrix as a CSR tensor, which is the
+    fastest form on a CPU. gat needs a list of edges instead."""
     import torch
     import torch_geometric
     from torch_geometric.nn import GATConv, GCNConv, SAGEConv
@@ -75,7 +78,7 @@ def dgl_layers(widths, edges, n, kind="sage", heads=4):
     graph = dgl.graph((edges[0].int(), edges[1].int()), num_nodes=n)
     if kind != "sage":
         graph = dgl.add_self_loop(dgl.remove_self_loop(graph))
-    graph = graph.formats(["csc", "csr"] + (["coo"] if kind == "gat" else []))  # scores of edges need coo
+    graph = graph.formats(["csc", "csr"] + (["coo"] if kind == "gat" else []))  # attention scores need coo
     graph.create_formats_()
     make = {"sage": lambda a, b, last: SAGEConv(a, b, "mean"),
             "gcn": lambda a, b, last: GraphConv(a, b),
@@ -86,13 +89,13 @@ def dgl_layers(widths, edges, n, kind="sage", heads=4):
         out = layer(graph, h)
         if kind != "gat":
             return out
-        return out.mean(1) if layer is layers[-1] else out.flatten(1)  # one row for each head
+        return out.mean(1) if layer is layers[-1] else out.flatten(1)  # GATConv returns one row for each head
 
     return layers, apply, f"dgl {dgl.__version__} with torch {torch.__version__}"
 
 
 def make_network(layers, apply, widths, x, norm="layer"):
-    """All weights, and the logits as a function of whether it is training."""
+    """Returns all weights, and a function that computes the logits, for training or for evaluation."""
     import torch
     make = {"none": torch.nn.Identity, "layer": torch.nn.LayerNorm, "batch": torch.nn.BatchNorm1d}[norm]
     model = torch.nn.ModuleList(layers + [make(width) for width in widths[1:-1]])
@@ -110,7 +113,7 @@ def make_network(layers, apply, widths, x, norm="layer"):
 
 
 def step(forward, optimizer, labels, train):
-    """One step of training; returns its loss."""
+    """Performs one training step, and returns its loss."""
     import torch
     optimizer.zero_grad()
     loss = torch.nn.functional.cross_entropy(forward(True)[train], labels[train])
@@ -120,7 +123,7 @@ def step(forward, optimizer, labels, train):
 
 
 def measure(forward, labels, split):
-    """The accuracy on the test vertices."""
+    """Returns the accuracy on the test vertices."""
     import torch
     with torch.no_grad():
         right = forward(False).argmax(dim=1) == labels
@@ -148,13 +151,13 @@ def main():
 
 
 def report(work):
-    """Print what work() returns as JSON, and what the systems print to standard error."""
+    """Print the result of work() as JSON. Output of the measured system is redirected to standard error."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     try:
         answer = work()
-    except Exception as error:  # the parent reports whatever keeps a foreign package from working
+    except Exception as error:  # the parent process reports every failure of the package
         answer = {"failed": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), file=out, flush=True)
 

@@ -1,4 +1,4 @@
-/* Makes random graphs, and reads graphs of data sets.
+/* Generates random graphs, and reads the graphs of data sets.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graph.h"
 
@@ -13,13 +13,13 @@
 
 enum { SEED = 20 };
 
-/** The drawn edges, each once and in one direction. */
+/** The generated edges. Each edge is stored once, in one direction. */
 struct pairs {
     int64_t  n, count;
     int32_t *u, *v;
 };
 
-/** Edge `index` of the recursive model: at each level one of four quadrants, by 32 random bits. */
+/** Draw edge `index` of the recursive model (R-MAT). At each level 32 random bits choose one of the four quadrants. */
 static void draw_rmat(int64_t index, int scale, int32_t *u, int32_t *v)
 {
     const uint32_t quarter[3] = { (uint32_t)(0.57 * 0x1p32), (uint32_t)(0.76 * 0x1p32), (uint32_t)(0.95 * 0x1p32) };
@@ -43,7 +43,7 @@ static void draw_uniform(int64_t index, int64_t n, int32_t *u, int32_t *v)
     *v = (int32_t)((bits & UINT32_MAX) * (uint64_t)n >> 32);
 }
 
-/** A random permutation of the vertices from the seed (Fisher and Yates). */
+/** Renumber the vertices by a random permutation (Fisher-Yates shuffle). */
 static void shuffle_names(struct pairs *pairs, int threads)
 {
     int32_t *name = bench_new((size_t)pairs->n, sizeof *name, threads);
@@ -62,7 +62,7 @@ static void shuffle_names(struct pairs *pairs, int threads)
     free(name);
 }
 
-/** Rows of both directions, unsorted and with duplicates. */
+/** Store both directions of all edges as rows. The rows are unsorted and contain duplicates. */
 static void count_and_place(struct bench_graph *graph, const struct pairs *pairs, int64_t *end, int32_t *placed)
 {
     for (int64_t i = 0; i < pairs->count; i++) {
@@ -81,7 +81,8 @@ static void count_and_place(struct bench_graph *graph, const struct pairs *pairs
     }
 }
 
-/** Sort all rows by placing the entries once more, column by column: the matrix is symmetric, so a row is a column. */
+/** Sort all rows by transposing the matrix, which visits the entries column by column. The matrix is symmetric, so that
+ *  its transpose has the same rows. */
 static void sort_rows(struct bench_graph *graph, const int32_t *placed, int64_t *end)
 {
     memcpy(end, graph->row_ptr, (size_t)graph->n * sizeof *end);
@@ -166,7 +167,7 @@ static void read_data(struct bench_graph *graph, const char *path, const graft_a
     data->close(set);
 }
 
-/** Parse the two numbers of "KIND:FIRST:SECOND". Returns 0 for another kind; exits if they are out of range. */
+/** Parse the two numbers of "KIND:FIRST:SECOND". Returns 0 if the kind differs. Exits if a number is out of range. */
 static int read_numbers(const char *what, const char *kind, int64_t most, int64_t number[2])
 {
     const int64_t limit[2] = { most, INT64_C(1) << 33 };
@@ -201,7 +202,7 @@ void bench_graph_init(struct bench_graph *graph, const char *what, const graft_a
     }
 }
 
-/** The graph with vertex order[i] in place i; the entries of a row stay in their order. */
+/** Renumber the graph so that vertex order[i] becomes vertex i. The order of the entries within a row is preserved. */
 static void reorder(struct bench_graph *graph, const int64_t *order, int threads)
 {
     int32_t *place = bench_new((size_t)graph->n, sizeof *place, threads);

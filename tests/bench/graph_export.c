@@ -1,5 +1,5 @@
-/* A graph as .npy files (NumPy format 1.0: a text header of a multiple of 64 bytes, then the numbers).
- * SPDX-License-Identifier: Apache-2.0 */
+/* Writes a graph to .npy files (NumPy format 1.0: a text header whose length is a multiple of 64 bytes, and the
+ * numbers). SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
 
@@ -17,7 +17,8 @@ struct npy {
 
 static void npy_begin(struct npy *npy, const char *folder, const char *name, const char *type, const char *shape)
 {
-    /* Magic, version, and length of the text, little-endian: with its line end it fills two times 64 bytes. */
+    /* The magic string, the version, and the length of the text in little-endian order. Together with the text and its
+     * line end they fill 128 bytes. */
     const unsigned char start[10] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 118, 0 };
     char                header[118];
 
@@ -41,7 +42,8 @@ static void npy_end(struct npy *npy)
     if (fclose(npy->file) != 0 || failed) bench_die("writing '%s' failed: %s", npy->path, strerror(errno));
 }
 
-/** Both rows of edges.npy: where each entry comes from, its column, and where it goes, its row. */
+/** Write edges.npy. Its first row has the source of each entry, which is its column. Its second row has the target,
+ *  which is its row. */
 static void export_edges(const struct bench_graph *graph, const char *folder)
 {
     struct npy npy;

@@ -1,10 +1,10 @@
-/* A program of GraphBLAS that knows nothing of Graft: products of a graph and a dense matrix, in the forms in which
- * programs write them. Its time with the drop-in and without it is measured by dropin.py.
+/* A GraphBLAS program that does not use Graft. It computes products of a graph and a dense matrix in the forms that are
+ * common in such programs. dropin.py measures it with and without the drop-in library.
  *
  *     grb_program GRAPH WIDTH RUNS THREADS [cpu]
  *
- * prints for each form the median seconds and a checksum of C. With `cpu` they are seconds of the processor for each
- * thread, which other programs disturb less.
+ * prints for each form the median seconds and a checksum of C. With `cpu` the seconds are the processor time per
+ * thread, which other programs disturb less than wall time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "graph.h"
@@ -24,7 +24,7 @@ static void need_info(GrB_Info info, const char *call)
 }
 #define NEED(call) need_info(call, #call)
 
-/* Numbers of options since version 8, for a library that is newer than the header. */
+/* The numbers of two options since version 8, for a library that is newer than the header of this program. */
 enum { SPARSITY_SINCE_8 = 7036, THREADS_SINCE_8 = 7086 };
 
 struct inputs {
@@ -53,7 +53,7 @@ static GrB_Matrix import_graph(const struct bench_graph *graph)
     return a;
 }
 
-/* A matrix of all elements, or of those that `percent` in a hundred draws keep. */
+/* Create a matrix in which each element is present with a probability of `percent` percent. */
 static GrB_Matrix make_dense(GrB_Index n, GrB_Index width, int percent, int32_t form)
 {
     float     *values = bench_new((size_t)(n * width), sizeof *values, 1);
@@ -82,14 +82,20 @@ static GrB_Matrix make_dense(GrB_Index n, GrB_Index width, int percent, int32_t 
     return matrix;
 }
 
-/* C = A H; C += A H; C<bitmap> = A H; C<sparse> = A H, into an empty C and into a full one; maxima; counts; C = A C in
- * STEPS steps, as in label propagation; and C = W A for a wide W, held by row. */
+/* The forms of the product:
+ *
+ *     ASSIGN, ACCUMULATE             C = A H and C += A H
+ *     BITMAP_MASK, BITMAP_MASK_FULL  C<M> = A H with a bitmap mask, into an empty C and into a full C
+ *     SPARSE_MASK                    C<M> = A H with a sparse mask
+ *     MAXIMUM, COUNT                 maxima of products, and counts of entries (plus_pair)
+ *     PROPAGATE                      C = A C in STEPS steps, as in label propagation
+ *     WIDE                           C = W A, where W has few rows, which are stored by row */
 enum { ASSIGN, ACCUMULATE, BITMAP_MASK, BITMAP_MASK_FULL, SPARSE_MASK, MAXIMUM, COUNT, PROPAGATE, WIDE, FORMS };
 static const char *const names[FORMS] = { "plain", "plain_accum", "mask_bitmap", "mask_bitmap_full_c", "mask_sparse",
                                           "max",   "plus_pair",   "propagate",   "wide_by_row" };
 enum { STEPS = 5 };
 
-static int cpu_threads; /* 0: seconds that have passed */
+static int cpu_threads; /* 0 means that wall time is measured */
 
 static double read_clock(void)
 {

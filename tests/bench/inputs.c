@@ -1,4 +1,4 @@
-/* Makes inputs from a counter, and compares results.
+/* Generates inputs by hashing a counter, and compares results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "inputs.h"
 
@@ -15,7 +15,7 @@
 const char *const bench_form_name[BENCH_FORMS] = { BENCH_FORM_MAP(FORM_TEXT) };
 #undef FORM_TEXT
 
-/* The uses of random bits; each has bits of its own. */
+/* The purposes of random bits. Each purpose has an independent sequence of bits. */
 enum { USE_B = 1, USE_WEIGHTS, USE_BITS, USE_ROWS };
 
 static uint64_t random_bits(int use, int64_t index)
@@ -106,10 +106,11 @@ void bench_output_reset(struct bench_output *output, const struct bench_inputs *
     }
 }
 
-/** The largest error of an element in a row of `degree` entries. */
+/** Returns the largest allowed error of an element in a row of `degree` entries. */
 static float tolerance(enum bench_form form, int64_t degree, float expected)
 {
-    /* In such short rows sums of multiples of 1/64, or 1/512 with weights, of at most 1 are exact. */
+    /* The terms are at most 1, and multiples of 1/64 or, with weights, of 1/512. Sums of at most this many are
+     * exact. */
     const int64_t exact = form == BENCH_WEIGHTED ? 1 << 15 : 1 << 18;
 
     if (form == BENCH_MAX || form == BENCH_MAX_WINNER) return 0;
@@ -118,7 +119,7 @@ static float tolerance(enum bench_form form, int64_t degree, float expected)
     return 2 * FLT_EPSILON * (float)degree * (float)degree;
 }
 
-/** The first column in which a row differs; the width if none does. */
+/** Returns the first column in which a row differs from the expected row, or the width if no column differs. */
 static int64_t first_difference(const struct bench_inputs *inputs, enum bench_form form, int64_t row,
                                 const struct bench_output *got, const struct bench_output *expected)
 {
@@ -128,7 +129,8 @@ static int64_t first_difference(const struct bench_inputs *inputs, enum bench_fo
         const int64_t at = row * inputs->width + j;
         const float   distance = fabsf(got->c[at] - expected->c[at]);
 
-        if (!(distance <= tolerance(form, degree, expected->c[at]))) return j; /* a NaN differs too */
+        if (!(distance <= tolerance(form, degree, expected->c[at])))
+            return j; /* this form of the test also detects a NaN */
         if (form == BENCH_MAX_WINNER && got->winner[at] != expected->winner[at]) return j;
     }
     return inputs->width;

@@ -1,4 +1,4 @@
-/* The plain copy that products are compared with: memcpy() by every thread, of its part of an array.
+/* The plain copy with which products are compared. Every thread copies its part of an array with memcpy().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "lane.h"

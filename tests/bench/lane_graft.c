@@ -1,4 +1,4 @@
-/* Lanes that go through graft.mxm/1, and the list of lanes.
+/* Lanes whose products call graft.mxm/1, and the list of all lanes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "lane.h"
@@ -55,7 +55,7 @@ void bench_graft_fini(struct bench_graft *graft)
     graft->mxm->matrix_destroy(graft->weighted);
 }
 
-/** The arguments of one form, with the structs that they point to. */
+/** The arguments of one form, and the structs to which they point. */
 struct call {
     graft_mxm_args args;
     graft_dense    b, c;
@@ -120,7 +120,8 @@ static void make_call(struct call *call, const struct bench_graft *graft, enum b
     set_form(call, graft, form, output);
 }
 
-/** Whether the kernel of the lane computed the last product itself, according to explain; if not, note says why. */
+/** Returns whether explain() reports that the kernel of the lane computed the last product itself. Otherwise the reason
+ *  is written to note. */
 static int ran_itself(struct bench_lane *lane, const struct bench_graft *graft)
 {
     const size_t length = strlen(lane->kernel);
@@ -142,7 +143,7 @@ double bench_graft_run(struct bench_lane *lane, struct bench_output *output, int
     double                    seconds;
     int32_t                   rc;
 
-    (void)check; /* C is the output itself. */
+    (void)check; /* the product writes directly into the output */
     make_call(&call, graft, lane->form, output);
     rc = graft->api->set(graft->api->context, "mxm.kernel", lane->kernel, &error);
     seconds = -bench_seconds();

@@ -1,4 +1,4 @@
-/* GrB_mxm as called by a program without Graft: the four relevant ways, on the same B.
+/* Measures GrB_mxm as a program without Graft calls it, in four variants with the same B.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 #include "lane.h"
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** One way: C += A*H, C = A*H, C<M> = A*H, or Z += A*H from 0 and then C<M> = Z; each with a C of its own, and the
- *  semiring that is the faster one for it: plus_second and plus_times are the same here, as all values of A are 1. */
+/** One variant of the product. The variants are C += A*H, C = A*H, C<M> = A*H, and C<M> = Z after Z = 0 and Z += A*H.
+ *  Each variant has its own C, and uses the faster of two semirings. plus_second and plus_times are equivalent here,
+ *  because all values of A are 1. */
 struct way {
     const struct bench_grb *grb;
     GrB_Matrix              c, mask, z;
@@ -32,7 +33,7 @@ static void need(GrB_Info info, const char *call)
 }
 #define NEED(call) need(call, #call)
 
-/** With LD_PRELOAD it may be another version than the one this program was linked with. */
+/** Print the version of GraphBLAS. LD_PRELOAD may have loaded another version than the linked one. */
 static void print_library(void)
 {
     Dl_info of_library;
@@ -45,7 +46,7 @@ static size_t elements(const struct bench_inputs *inputs)
     return (size_t)inputs->graph->n * (size_t)inputs->width;
 }
 
-/** The graph, every value 1 and stored once: GraphBLAS needs no array of them. */
+/** Create the matrix of the graph. All its values are 1, so GraphBLAS stores the value once (an iso-valued matrix). */
 static GrB_Matrix make_graph(const struct bench_inputs *inputs)
 {
     const struct bench_graph *graph = inputs->graph;
@@ -61,11 +62,11 @@ static GrB_Matrix make_graph(const struct bench_inputs *inputs)
     NEED(GrB_Matrix_new(&a, GrB_FP32, n, n));
     NEED(GxB_Matrix_pack_CSR(a, &row_ptr, &columns, (void **)&one, (n + 1) * sizeof *row_ptr, nnz * sizeof *columns,
                              sizeof *one, true, true, NULL));
-    NEED(GrB_Matrix_wait(a, GrB_MATERIALIZE)); /* Sorts the rows, if they are not. */
+    NEED(GrB_Matrix_wait(a, GrB_MATERIALIZE)); /* sorts the rows if necessary */
     return a;
 }
 
-/** B as a matrix of its own with contiguous rows. */
+/** Returns a copy of B whose rows are contiguous. */
 static float *copy_b(const struct bench_inputs *inputs)
 {
     float *copy = bench_new(elements(inputs), sizeof *copy, inputs->threads);
@@ -86,7 +87,7 @@ static GrB_Matrix make_full(const struct bench_inputs *inputs, float *values)
     return full;
 }
 
-/** The bits of the inputs as a bitmap matrix. */
+/** Create a bitmap matrix from the mask bits of the inputs. */
 static GrB_Matrix make_mask(const struct bench_inputs *inputs)
 {
     const int64_t n = inputs->graph->n, width = inputs->width;
@@ -109,7 +110,7 @@ static GrB_Matrix make_mask(const struct bench_inputs *inputs)
     return mask;
 }
 
-/** Let C of one way be full and hold `values`, or zeros. */
+/** Replace C of one variant by a full matrix of `values`, or of zeros if they are NULL. */
 static void put_c(struct way *way, const float *values)
 {
     const struct bench_inputs *inputs = way->grb->inputs;
@@ -120,7 +121,7 @@ static void put_c(struct way *way, const float *values)
     way->c = make_full(inputs, copy);
 }
 
-/** C of one way, with 0 where it has no entry. Leaves C empty. */
+/** Copy C of one variant to `values`, with 0 for each missing entry. C is empty afterwards. */
 static void take_c(struct way *way, float *values)
 {
     int8_t   *present = NULL;
@@ -159,7 +160,7 @@ static double run(struct bench_lane *lane, struct bench_output *output, int chec
     struct way *way = lane->self;
     double      seconds;
 
-    if (check && way->accumulate != NULL) put_c(way, NULL); /* 0 + A*H equals A*H */
+    if (check && way->accumulate != NULL) put_c(way, NULL); /* C begins at 0, so that C += A*H equals A*H */
     if (check && way->mask != NULL) put_c(way, output->c);
     seconds = -bench_seconds();
     if (way->z != NULL) multiply_then_mask(way);
@@ -179,7 +180,7 @@ struct bench_grb *bench_grb_create(const struct bench_inputs *inputs, struct ben
     const GrB_Index              n = (GrB_Index)inputs->graph->n, columns = (GrB_Index)inputs->width;
     struct bench_grb            *grb = bench_new(1, sizeof *grb, 1);
 
-    omp_set_num_threads(inputs->threads); /* GrB_init() reads it; numbers of options differ between versions */
+    omp_set_num_threads(inputs->threads); /* read by GrB_init(); the numbers of options differ between versions */
     NEED(GrB_init(GrB_NONBLOCKING));
     print_library();
     grb->inputs = inputs;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast Graft learns beside PyTorch Geometric: test accuracy after the first epochs, with equal options.
+"""Compares how fast Graft and PyTorch Geometric learn: the test accuracy after the first epochs, with equal options.
 
-Both train the same model on the same data with each seed: LayerNorm, ReLU and dropout 0.5 between layers, Adam with
-rate 0.01. The first table has mean and standard deviation over seeds of the test accuracy in percent (of the weights
-as they are, on all data sets, also those whose authors prefer another measure). The second has the first losses, means
-over seeds; they should begin near ln(classes).
+Both train the same model on the same data with each seed: LayerNorm, ReLU and dropout 0.5 between layers, and Adam with
+learning rate 0.01. The first table has the mean and the standard deviation of the test accuracy over the seeds, in
+percent. Accuracies are those of the current weights. They are plain accuracies, even for data sets whose authors prefer
+another measure. The second table has the mean losses of the first epochs, which should begin near ln(classes).
 """
 import argparse
 import json
@@ -61,7 +61,7 @@ def run(command, options):
 
 
 def train_graft(options, dataset, model, seed):
-    """The report of graft-train."""
+    """Returns the report of graft-train."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
         run([os.path.join(options.build, "graft-train"), dataset, "--json", path, "--set", f"model={model}",
@@ -73,7 +73,7 @@ def train_graft(options, dataset, model, seed):
 
 
 def learn_graft(options, dataset, model):
-    """Losses and accuracies with each seed, the version, and how many classes there are."""
+    """Returns the losses and accuracies for each seed, the version of Graft, and the number of classes."""
     reports = [train_graft(options, dataset, model, seed) for seed in range(options.seeds)]
     runs = [{"losses": [epoch["loss"] for epoch in report["history"]],
              "accuracies": [report["history"][epoch - 1]["test_accuracy"] for epoch in options.epochs]}

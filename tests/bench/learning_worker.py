@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch Geometric for learning.py, in a process of its own:
+"""Trains with PyTorch Geometric for learning.py, in its own process:
 learning_worker.py DATASET MODEL LAYERS HIDDEN THREADS EPOCH,... SEED,...
 
-Trains the model with each seed as epoch_worker.py does. Prints as JSON {"version", "runs"}; a run is the losses of all
-epochs and the test accuracies after the epochs named.
+Trains the model with each seed, like epoch_worker.py. Prints {"version", "runs"} as JSON. Each run has the losses of
+all epochs, and the test accuracies after the given epochs.
 """
 import sys
 

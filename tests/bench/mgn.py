@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Model mgn in Graft beside PyTorch: a forward pass and a training step (forward and backward) on one mesh.
+"""Compares model mgn in Graft and in PyTorch: a forward pass and a training step (forward and backward) on one mesh.
 
-Each system is a process of its own; they take turns, after their results have been compared. PyTorch is measured as it
-is mostly written, and with the first product of edges split into products of nodes, as Graft has it. Medians are of
-seconds that have passed, and in brackets of processors, which other work on the machine changes less.
+Each system runs in its own process. First the results are compared, and then the processes alternate. PyTorch is
+measured in two forms: as most implementations write the model, and with the first product of the edge MLP split into
+products of nodes, as Graft computes it. The table has medians of the wall time and, in brackets, of the processor time,
+which other programs disturb less.
 """
 import argparse
 import os
@@ -21,7 +22,7 @@ LINES = {"graft": ["gemm", "forward", "step"],
 
 
 class Worker:
-    """One system in its process, asked by lines."""
+    """A process that measures one system. It receives requests as lines, and answers each with a line."""
 
     def __init__(self, command, threads):
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model mgn in PyTorch, as a process that mgn.py asks: it reads what bench_mgn wrote, prints how far its output and its
-gradient are from those, and answers lines (gemm, forward, step, split forward, split step) with seconds that have
-passed, and seconds of processors."""
+"""Runs model mgn in PyTorch, as a worker process of mgn.py. It reads the weights, inputs and results that bench_mgn
+wrote, and prints how much its output and its gradient differ from those results. Then it reads requests (gemm, forward,
+step, split forward, split step), one per line, and answers each with wall seconds and processor seconds."""
 import os
 import sys
 import time

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer of bench_minibatch.py in a process of its own.
+"""One of the other systems in bench_minibatch.py, in its own process.
 
     minibatch_worker.py SYSTEM DATASET MODEL HIDDEN FANOUT BATCH EPOCHS THREADS SEED EVALUATE CLOCK
 
-Trains the network of epoch_worker.py by minibatch, and if EVALUATE is 1 evaluates it over all neighbours after each
-epoch. CLOCK is perf_counter, or process_time for seconds of the processor. Prints {"version", "seconds", "accuracies"}
-as JSON: the time of each epoch without evaluation, and of each the accuracies on validation and test vertices.
+Trains the network of epoch_worker.py by minibatch. If EVALUATE is 1, it evaluates the network over all neighbours after
+each epoch. CLOCK is perf_counter, or process_time for processor time. Prints {"version", "seconds", "accuracies"} as
+JSON: the time of each epoch without its evaluation, and the validation and test accuracies after each epoch.
 """
 import sys
 import time
@@ -14,7 +14,7 @@ import epoch_worker
 
 
 def pyg_batches(data, fanout, batch, kind):
-    """A function that yields the batches of an epoch, and one that applies a layer to a batch."""
+    """Returns a function that yields the batches of an epoch, and a function that applies a layer to a batch."""
     import torch
     from torch_geometric.data import Data
     from torch_geometric.loader import NeighborLoader
@@ -25,7 +25,7 @@ def pyg_batches(data, fanout, batch, kind):
     def batches():
         for part in loader:
             edges = part.edge_index
-            if kind == "sage":  # its fastest way, see epoch_worker.py
+            if kind == "sage":  # a CSR tensor is the fastest form, see epoch_worker.py
                 order = torch.argsort(edges[1])
                 sources, targets = edges[0][order], edges[1][order]
                 pointers = torch.zeros(part.num_nodes + 1, dtype=torch.long)
@@ -58,13 +58,13 @@ def dgl_batches(data, fanout, batch, kind):
         out = layer(block, (h, h[:block.num_dst_nodes()]))
         if kind != "gat":
             return out
-        return out.mean(1) if last else out.flatten(1)  # one row for each head
+        return out.mean(1) if last else out.flatten(1)  # GATConv returns one row for each head
 
     return batches, apply
 
 
 def network(layers, model, apply, x, edges, training):
-    """As forward() of epoch_worker.make_network(), with other edges for each layer."""
+    """Like forward() of epoch_worker.make_network(), but each layer has its own edges."""
     import torch
     model.train(training)
     h = x
@@ -77,7 +77,7 @@ def network(layers, model, apply, x, edges, training):
 
 
 def train(layers, model, batches, apply):
-    """Seconds of one epoch."""
+    """Trains for one epoch, and returns its seconds."""
     import torch
     clock = getattr(time, sys.argv[11])
     begin = clock()
@@ -90,7 +90,7 @@ def train(layers, model, batches, apply):
 
 
 def evaluate(forward, labels, split):
-    """Accuracies on the validation and on the test vertices."""
+    """Returns the accuracies on the validation vertices and on the test vertices."""
     import torch
     with torch.no_grad():
         right = (forward(False).argmax(dim=1) == labels).double()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One system of peers.py in a process of its own: peer_worker.py SYSTEM FOLDER WIDTH THREADS
+"""Measures one system of peers.py in its own process: peer_worker.py SYSTEM FOLDER WIDTH THREADS
 
-Reads a graph that bench_mxm has exported to FOLDER, says which lines of the table it can do, and then does what it is
-asked on standard input: [what, name, form] as JSON, one request and one answer per line.
+Reads a graph that bench_mxm has exported to FOLDER, and reports which lines of the table it supports. Then it reads
+requests from standard input, one per line. A request is [what, name, form] as JSON, and has an answer of one line.
 """
 import ctypes
 import functools
@@ -12,11 +12,12 @@ import sys
 import time
 import warnings
 
-SAMPLE = 1000  # rows whose results are compared one by one
+SAMPLE = 1000  # number of rows whose results are compared element by element
 
 
 def new_array(shape, dtype):
-    """Zeros that begin at a cache line, as every system's own arrays do; numpy's begin 16 bytes after one."""
+    """Returns a zeroed array that begins at a cache line, like the arrays of all measured systems. Arrays of numpy
+    begin 16 bytes after the beginning of a cache line."""
     import numpy as np
     count = int(np.prod(shape))
     memory = np.zeros(count * np.dtype(dtype).itemsize + 4096, np.uint8)
@@ -25,7 +26,8 @@ def new_array(shape, dtype):
 
 
 class Problem:
-    """The graph and the features, the same in every worker. Row v of the graph holds what v gathers from."""
+    """The graph and the features, which are the same in every worker. Row v of the graph has the vertices from which v
+    gathers."""
 
     def __init__(self, folder, width, threads):
         import numpy as np
@@ -37,7 +39,8 @@ class Problem:
         self.longest = int(np.argmax(np.diff(self.indptr)))
 
     def make_features(self):
-        """Multiples of 1/64, -1 <= x < 1: so few bits that sums are exact in any order and can be compared."""
+        """Returns features that are multiples of 1/64 with -1 <= x < 1. They have so few significant bits that their
+        sums are exact in any order, and can be compared."""
         import numpy as np
         features = new_array((self.n, self.width), np.float32)
         flat = features.reshape(-1)
@@ -51,7 +54,7 @@ class Problem:
 
     @functools.cached_property
     def shuffled(self):
-        """The edges in random order: targets, and the features of the sources, a row for each edge."""
+        """Returns the edges in random order: the targets, and a row with the features of the source of each edge."""
         import numpy as np
         order = np.random.default_rng(1).permutation(self.nnz)
         messages = new_array((self.nnz, self.width), np.float32)
@@ -65,7 +68,7 @@ class Problem:
         return np.append(np.linspace(0, self.n - 1, min(self.n, SAMPLE)).astype(np.int64), self.longest)
 
 
-# ---- Graft: what is needed of abi/, for ctypes ----
+# ---- Graft: the structs of abi/ that are needed here, for ctypes ----
 
 class Error(ctypes.Structure):
     _fields_ = [("size", ctypes.c_uint32), ("code", ctypes.c_int32), ("native_code", ctypes.c_int32),
@@ -130,7 +133,7 @@ def sized(struct, **fields):
 
 
 class Graft:
-    """Graft through libgraft.so."""
+    """Measures Graft, by calling libgraft.so."""
 
     def __init__(self, problem):
         import numpy as np
@@ -176,7 +179,7 @@ class Graft:
         return matrix
 
     def add_by_matrix(self):
-        """Sorted once, before the first measurement."""
+        """Returns the matrix that sorts the rows by their index. It is made once, before the first measurement."""
         self.result.fill(0)
         return self.multiply(flags=ACCUMULATE, a=self.sorted.value, b=self.problem.shuffled[1])
 
@@ -204,10 +207,10 @@ class Graft:
         return text.value.decode().split(" ")[0]
 
 
-# ---- The peers. Results are allocated at every call, as their interfaces have it. ----
+# ---- The other systems. Their interfaces allocate the result in every call. ----
 
 class Torch:
-    """PyTorch alone: its sparse product, and the gather and scatter that PyTorch Geometric began with."""
+    """Measures PyTorch alone: its sparse product, and gather and scatter as in early versions of PyTorch Geometric."""
 
     def __init__(self, problem):
         import torch
@@ -227,7 +230,7 @@ class Torch:
 
     def setup(self):
         torch, x = self.torch, self.x
-        narrow, wide = self.csr(torch.int32), self.csr(torch.int64)  # int32 is what its product of MKL takes as it is
+        narrow, wide = self.csr(torch.int32), self.csr(torch.int64)  # MKL needs no conversion of int32
         self.lines = {
             ("torch.sparse.mm", "plain"): lambda: torch.sparse.mm(narrow, x),
             ("torch.sparse.mm reduce", "plain"): lambda: torch.sparse.mm(wide, x, "sum"),
@@ -248,7 +251,7 @@ class Torch:
         return result.index_add_(0, self.target, self.messages())
 
     def messages(self):
-        """The rows of all sources, one per edge: the array that makes gather and scatter slow, and large."""
+        """Gathers the rows of the sources of all edges. This large array makes gather and scatter slow."""
         self.check_memory()
         return self.x.index_select(0, self.source)
 
@@ -259,7 +262,7 @@ class Torch:
 
 
 class Pyg(Torch):
-    """PyTorch Geometric: message passing, and its product."""
+    """Measures PyTorch Geometric: its message passing, and its sparse product."""
 
     def setup(self):
         import torch_geometric
@@ -280,7 +283,7 @@ class Pyg(Torch):
 
 
 class TorchScatter(Torch):
-    """The package torch_scatter, which PyTorch Geometric uses where it is installed."""
+    """Measures the package torch_scatter, which PyTorch Geometric uses if it is installed."""
 
     def setup(self):
         import torch_scatter
@@ -295,7 +298,7 @@ class TorchScatter(Torch):
 
 
 class Dgl(Torch):
-    """DGL. Its maximum always finds the winners too."""
+    """Measures DGL. Its maximum always computes the winners too."""
 
     def setup(self):
         import dgl
@@ -315,7 +318,8 @@ def available_bytes():
 
 
 def save(problem, result, name, form):
-    """Some rows of a result and the sums of its columns as files. Without neighbours, a maximum counts as 0."""
+    """Write a sample of the rows of a result, and the sums of its columns, to files. The maximum of a vertex without
+    neighbours is defined as 0."""
     import numpy as np
     result = np.asarray(result)
     files = [f"{name}-{form}-{part}.npy".replace(" ", "_") for part in ("rows", "sums")]
@@ -340,12 +344,12 @@ def answer(system, request):
 def main():
     name, folder, width, threads = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the systems print goes to standard error
-    warnings.simplefilter("ignore")  # PyTorch calls its sparse tensors new
+    os.dup2(2, 1)  # output of the measured system is redirected to standard error
+    warnings.simplefilter("ignore")  # PyTorch warns that its sparse tensors are new
     try:
         kinds = {"graft": Graft, "torch": Torch, "pyg": Pyg, "torch_scatter": TorchScatter, "dgl": Dgl}
         system = kinds[name](Problem(folder, int(width), int(threads)))
-    except Exception as error:  # the parent reports whatever keeps a foreign package from working
+    except Exception as error:  # the parent process reports every failure of the package
         print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=out, flush=True)
         return
     print(json.dumps({"version": system.version, "lines": list(system.lines)}), file=out, flush=True)

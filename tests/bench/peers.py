@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Graft beside PyTorch, PyTorch Geometric and DGL: the same sums over neighbours, measured in one run on one graph.
+"""Compares Graft with PyTorch, PyTorch Geometric and DGL: the same sums over neighbours on one graph, in one run.
 
-Every system runs in a process of its own, with the Python given for it, so that no two of their thread pools meet.
-The processes take turns: in each round every line of the table is measured once while all others sleep. Results are
-compared with those of Graft first. What is not installed is named, with the way to get it. See README.md.
+Every system runs in its own process, with the Python interpreter that the options name for it, so that the thread pools
+of the systems are separate. First the results are compared with those of Graft. Then the processes alternate: in each
+round every line of the table is measured once, while the other processes sleep. Systems that are not installed are
+reported, with a command that installs them. See README.md.
 """
 import argparse
 import json
@@ -19,9 +20,9 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-SLOW_SECONDS, SLOW_REPEAT = 8, 3  # what takes longer than this is measured so often only
+SLOW_SECONDS, SLOW_REPEAT = 8, 3  # slower lines are measured only this often
 
-# Name of the system -> which Python runs it, what it needs, and how to get that.
+# For the name of each system: the option with its Python interpreter, the package it needs, and how to install that.
 SYSTEMS = {
     "graft": (None, "numpy", "pip install numpy, or the Debian package python3-numpy"),
     "torch": ("python_torch", "torch", "pip install torch"),
@@ -36,16 +37,16 @@ FORMS = ("plain", "mean", "max", "max_winner", "index_add")
 
 
 class Failed(Exception):
-    """A system that cannot go on; the text says why."""
+    """A system cannot continue. The text has the reason."""
 
 
 class Worker:
-    """One system in its process, asked by lines of JSON."""
+    """A process that measures one system. Its requests and answers are lines of JSON."""
 
     def __init__(self, system, python, options, folder):
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads), MKL_NUM_THREADS=str(options.threads),
                            PYTHONDONTWRITEBYTECODE="1", DGLBACKEND="pytorch", GRAFT_LIBRARY=options.library,
-                           GLIBC_TUNABLES="glibc.malloc.hugetlb=1")  # huge pages for what they allocate, as for ours
+                           GLIBC_TUNABLES="glibc.malloc.hugetlb=1")  # all systems allocate huge pages, like Graft
         command = [python, os.path.join(HERE, "peer_worker.py"), system, folder, str(options.width),
                    str(options.threads)]
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -68,7 +69,7 @@ class Worker:
         try:
             print(json.dumps([what, name, form]), file=self.process.stdin, flush=True)
         except BrokenPipeError:
-            pass  # receive() finds out why
+            pass  # receive() reports the reason
         return self.receive()
 
     def end(self):
@@ -77,7 +78,7 @@ class Worker:
 
 
 class Line:
-    """One line of the table."""
+    """One line of the table, which is one form of product in one system."""
 
     def __init__(self, worker, name, form):
         self.worker, self.name, self.form = worker, name, form
@@ -125,7 +126,7 @@ def parse_arguments():
 
 
 def export_graph(options, folder):
-    """Let bench_mxm write the graph into the folder; returns what it says about it."""
+    """Let bench_mxm write the graph to the folder. Returns the description of the graph that bench_mxm prints."""
     program = os.path.join(options.build, "tests", "bench", "bench_mxm")
     command = [program, "--graph", options.graph, "--threads", str(options.threads), "--export", folder]
     try:
@@ -140,7 +141,7 @@ def export_graph(options, folder):
 
 
 def start_workers(options, folder):
-    """The workers that could be started, Graft first, and the sentences about those that could not."""
+    """Returns the workers that could be started, beginning with Graft, and a sentence about each of the others."""
     workers, missing = [], []
     for system, (choice, package, recipe) in SYSTEMS.items():
         if system != "graft" and system not in options.systems:
@@ -156,8 +157,8 @@ def start_workers(options, folder):
 
 
 def check(lines, folder):
-    """Run every line once and hold its result against that of Graft for the same form."""
-    import numpy  # the worker of graft needs it too and has said so if it is not there
+    """Run every line once, and compare its result with that of Graft for the same form."""
+    import numpy  # the worker of Graft needs it too, and has reported if it is missing
 
     ours = {}
     for line in lines:
@@ -165,7 +166,7 @@ def check(lines, folder):
         if answer is None:
             continue
         found = [numpy.load(os.path.join(folder, name)) for name in answer["files"]]
-        expected = ours.setdefault(line.form, found)  # lines of Graft come first
+        expected = ours.setdefault(line.form, found)  # the lines of Graft are first
         off = [not numpy.allclose(x, y, rtol=1e-5, atol=1e-5) for x, y in zip(found, expected)]
         if any(off):
             line.wrong, line.trouble = True, "WRONG: " + " and ".join(
@@ -177,14 +178,14 @@ def measure(lines, repeat):
     for turn in range(repeat):
         for line in lines:
             if line.trouble is None and turn < line.wanted:
-                time.sleep(0.02)  # until the threads of the last one, which wait for more work, have gone to sleep
+                time.sleep(0.02)  # until the threads of the previous system stop spinning and sleep
                 answer = line.ask("run")
                 if answer is not None:
                     line.seconds.append(answer["seconds"])
 
 
 def print_table(lines, options, bytes_moved):
-    """Form by form, Graft first; the last column says how many times as long as Graft a line takes."""
+    """Print the table, sorted by form, with Graft first. The last column is the time divided by that of Graft."""
     wide = max(len(line.name) for line in lines)
     print(f"\n{'form':10}  {'system':{wide}}  {'runs':>4}  {'seconds':>9}  {'GB/s':>7}  {'s:graft':>7}")
     for form in FORMS:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Accuracy of gcn on Cora and Citeseer, public splits, with the hyper-parameters of Kipf and Welling (ICLR 2017, 5.2).
+"""Measures the accuracy of gcn on the public splits of Cora and Citeseer, with the hyper-parameters of Kipf and Welling
+(ICLR 2017, section 5.2).
 
-Trains with seeds 0 .. N-1, takes the weights of the best validation, and prints mean and standard deviation of the test
-accuracy as a Markdown table, beside the paper's (table 2). The paper stops when the validation loss has not fallen for
-10 epochs; here all 200 epochs run and the best validation accuracy decides."""
+Trains with seeds 0 .. N-1, and evaluates the weights of the epoch with the best validation accuracy. Prints a Markdown
+table with the mean and the standard deviation of the test accuracy, and the accuracy in the paper (table 2). The paper
+stops training when the validation loss has not decreased for 10 epochs. Here all 200 epochs run."""
 import argparse
 import json
 import os

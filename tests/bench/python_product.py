@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Python costs: `import graft`, graft.aggregate beside the same product of a program in C, and graft.Sampler.
+"""Measures the overhead of Python: of `import graft`, of graft.aggregate compared with the same product in a C program,
+and of graft.Sampler.
 
     PYTHONPATH=build/adapters/python tests/bench/python_product.py
 
-The product runs in turns in bench_mxm, a program in C, on the same graph, and here; and here again in pairs with the
-function of the library that graft.aggregate calls, with arguments that are made once. The sampler draws batches of 1000
-of 100,000 seeds, which bench_sampler does in C."""
+The product runs alternately in bench_mxm, which is a C program, and in this script, on the same graph. Then
+graft.aggregate alternates with the library function that it calls, whose arguments are created once. The sampler draws
+batches of 1000 seeds from 100,000 seeds, like bench_sampler in C."""
 import argparse
 import json
 import os
@@ -32,7 +33,7 @@ def arguments():
 
 
 def print_import(times=9):
-    """Wall and processor time of `import graft` in new processes."""
+    """Print the wall time and the processor time of `import graft` in new processes."""
     code = "import time; t = time.perf_counter(), time.process_time(); import graft; " \
            "print(time.perf_counter() - t[0], time.process_time() - t[1])"
     run = [subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
@@ -43,7 +44,7 @@ def print_import(times=9):
 
 
 def seconds_in_c(options, folder):
-    """The median of bench_mxm of three products."""
+    """Returns the median seconds of three products in bench_mxm."""
     told = os.path.join(folder, "told.json")
     subprocess.run([os.path.join(options.build, "tests/bench/bench_mxm"), "--graph", options.graph, "--width",
                     str(options.width), "--threads", str(options.threads), "--kernel", "simd", "--form", "plain",
@@ -60,7 +61,7 @@ def timed(call):
 
 
 def direct(graft, matrix, x, out, threads):
-    """The call of the library alone."""
+    """Returns a function that calls the library directly."""
     from graft import arrays
     from graft.context import new
     from graft.product import SEMIRINGS
@@ -81,7 +82,7 @@ def print_pairs(options, aggregate, run):
 
 
 def print_sampler(graft, adjacency, n, threads):
-    """Edges per second of two epochs, after one to warm up."""
+    """Print the sampled edges per second of two epochs, after one epoch to warm up."""
     sampler = graft.Sampler(adjacency, list(range(min(n, 100000))), layers=3, fanout=[5, 10, 15], batch_size=1000,
                             threads=threads)
     edges = sum(block.indices.size for batch in sampler for block in batch.blocks)
@@ -115,7 +116,7 @@ def main():
         in_c, here = [], []
         for _ in range(options.rounds):
             in_c.append(seconds_in_c(options, folder))
-            aggregate()  # once to warm up, as bench_mxm does
+            aggregate()  # warm up once, like bench_mxm
             here.append(statistics.median(timed(aggregate)[0] for _ in range(3)))
     if in_c:
         print(f"{n} x {options.width}, {options.threads} threads: bench_mxm {statistics.median(in_c):.4f} s, "

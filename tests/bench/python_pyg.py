@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of GraphSAGE in PyTorch Geometric, with its own aggregation and with Graft's.
+"""Measures a training step of GraphSAGE in PyTorch Geometric, with its own aggregation and with that of Graft.
 
     PYTHONPATH=build/adapters/python peers/bin/python tests/bench/python_pyg.py build/debian-archive
 
-The models are equal, and so is everything around them: LayerNorm, ReLU and dropout 0.5 between layers, Adam. In one of
-them graft.torch.replace() has replaced the aggregation. PyTorch Geometric gets its graph as edges and as a CSR tensor,
-which is its fastest way on a CPU. All take turns, step by step, in one process. Losses of the first step must agree."""
+The models have the same layers, with LayerNorm, ReLU and dropout 0.5 between them, and the same optimiser, Adam. In one
+model graft.torch.replace() has replaced the aggregation. Graphs are passed to PyTorch Geometric as a list of edges and
+as a CSR tensor, which is its fastest form on a CPU. The models alternate step by step in one process. The losses of
+their first steps must agree."""
 import argparse
 import copy
 import os
@@ -28,7 +29,7 @@ def arguments():
 
 
 class System:
-    """A model, the graph in the form that it takes, and its optimiser."""
+    """A model, the graph in the form that the model accepts, and the optimiser."""
 
     def __init__(self, name, layers, graph, widths, x):
         import torch

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write a data set to measure with: a graph that bench_mxm makes, random features, labels and split.
+"""Write a random data set for measurements: a graph that bench_mxm generates, and random features, labels and split.
 
     random_dataset.py rmat:21:30000000 FOLDER --features 100 --classes 47 --train 0.08
 """
@@ -30,7 +30,7 @@ def main():
     os.makedirs(options.folder, exist_ok=True)
     if subprocess.run([program, "--graph", options.graph, "--export", options.folder], stdout=subprocess.DEVNULL,
                       check=False).returncode != 0:
-        sys.exit(1)  # it has said why
+        sys.exit(1)  # bench_mxm has printed the reason
     n = len(np.load(os.path.join(options.folder, "indptr.npy"), mmap_mode="r")) - 1
     os.remove(os.path.join(options.folder, "indptr.npy"))
     random = np.random.default_rng(7)

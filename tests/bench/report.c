@@ -1,4 +1,4 @@
-/* Writes the results as a table for people and as JSON for programs.
+/* Prints the results as a table, and writes them to a JSON file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 
@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Bytes per second, in units of 1e9. Every form counts as the plain product without caches: a row of B and a column
- *  index for each edge, and C. A form that reads less shows a higher rate. */
+/** Returns the rate of a lane in GB/s (1e9 bytes). Every form is credited with the bytes that the plain product moves
+ *  without caches: a row of B and a column index for each edge, and C once. A form that reads fewer bytes therefore
+ *  shows a higher rate. */
 static double rate(const struct bench_lane *lane, const struct bench_inputs *inputs)
 {
     const double nnz = (double)inputs->graph->nnz, n = (double)inputs->graph->n, width = (double)inputs->width;
@@ -27,7 +28,7 @@ static const struct bench_lane *report_find(const struct bench_lanes *lanes, con
     return NULL;
 }
 
-/** The faster of two ways of GraphBLAS to the same result; or NULL. */
+/** Returns the faster of two GraphBLAS lanes with the same result, or NULL if neither has run. */
 static const struct bench_lane *faster_graphblas(const struct bench_lanes *lanes, const char *one, const char *other)
 {
     const struct bench_lane *a = report_find(lanes, BENCH_GRB_NAME, one);
@@ -37,7 +38,7 @@ static const struct bench_lane *faster_graphblas(const struct bench_lanes *lanes
     return a->median < b->median ? a : b;
 }
 
-/** The faster of its unmasked ways; without them, its kernel in Graft; or NULL. */
+/** Returns the faster unmasked lane of GrB_mxm. Without such a lane it returns that of kernel graphblas, or NULL. */
 static const struct bench_lane *best_graphblas(const struct bench_lanes *lanes)
 {
     const struct bench_lane *found = faster_graphblas(lanes, "plain_accum", "plain");
@@ -45,7 +46,7 @@ static const struct bench_lane *best_graphblas(const struct bench_lanes *lanes)
     return found != NULL ? found : report_find(lanes, "graphblas", "plain");
 }
 
-/** above / below to two digits, or a dash if one is missing. */
+/** Print above / below with two digits, or a dash if either of them is missing. */
 static void print_ratio(double above, double below)
 {
     if (above > 0 && below > 0) printf("  %9.2f", above / below);

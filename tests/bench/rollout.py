@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of rollouts: a network on a mesh (graft_network.h) beside the same model in PyTorch, trained equally long.
+"""Compares the errors of rollouts of a network on a mesh (graft_network.h) with those of the same model in PyTorch,
+after the same number of training steps.
 
-Two cases on triangles with moved corners. `advection`: a Gaussian that a constant flow carries through a periodic
-square, whose exact solution is known. `heat`: a sum of Gaussians that diffuse between walls of fixed temperature, by
-implicit steps of linear finite elements. Both learn the change of one step from trajectories with random initial
-states, beginning with the same weights, with the same pairs in the same order and the same noise. What is printed is
-the time of training, and the RMSE over the free nodes of trajectories that were not trained with, after 1 step and
-after 50, and over all steps of a rollout; "no change" is the initial state. The trained network also makes these
-rollouts on ranks that own strips of the mesh, with rows of the halo in 32 bits and in 8 bits. The last line is Graft /
-PyTorch.
+There are two cases, both on a mesh of triangles whose nodes are randomly perturbed. In `advection` a constant flow
+transports a Gaussian through a periodic square, and the exact solution is known. In `heat` a sum of Gaussians diffuses
+between walls of fixed temperature, computed with implicit Euler steps and linear finite elements. Both systems learn
+the change during one step from trajectories with random initial states. They begin with the same weights, and use the
+same pairs in the same order and the same noise.
+
+The program prints the training time and the RMSE over the free nodes on test trajectories: after 1 step, after 50
+steps, and over all steps of a rollout. "no change" predicts the initial state. The trained network also computes these
+rollouts on ranks that own strips of the mesh, with halo rows of 32 bits and of 8 bits. The last line is the ratio Graft
+/ PyTorch.
 """
 import argparse
 import json
@@ -54,8 +57,9 @@ def arguments():
 
 
 def triangulate(n, periodic, seed=1):
-    """Points of a grid in the unit square, moved at random, two triangles for each of its squares, and which points are
-    inside. Periodic: the last column is joined to the first, and all points are inside."""
+    """Returns the randomly perturbed points of a grid in the unit square, two triangles for each grid cell, and a mask
+    of the interior points. In a periodic grid the last column is joined to the first one, and all points are
+    interior."""
     side = round(n ** 0.5)
     step = 1 / (side if periodic else side - 1)
     i, j = (axis.reshape(-1) for axis in np.meshgrid(np.arange(side), np.arange(side)))
@@ -71,7 +75,8 @@ def triangulate(n, periodic, seed=1):
 
 
 def advection(points, triangles, inside, steps, seed):
-    """A Gaussian that a constant flow carries through a periodic square, across it in 200 steps: [steps + 1, n, 1]."""
+    """Returns states [steps + 1, n, 1] of a Gaussian in a constant flow through a periodic square. The flow crosses the
+    square in 200 steps."""
     draw = np.random.default_rng(seed)
     centre, width = draw.uniform(0, 1, 2), draw.uniform(0.1, 0.15)
     moved = centre + np.arange(steps + 1)[:, None] * [1 / 200, 0.5 / 200]
@@ -81,7 +86,8 @@ def advection(points, triangles, inside, steps, seed):
 
 
 def heat(points, triangles, inside, steps, seed):
-    """Diffusion of three Gaussians: implicit Euler with linear elements and a lumped mass."""
+    """Returns states of three diffusing Gaussians, by implicit Euler steps with linear elements and a lumped mass
+    matrix."""
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import splu
     draw, n = np.random.default_rng(seed), len(points)
@@ -104,7 +110,8 @@ def heat(points, triangles, inside, steps, seed):
     return np.array(states)[:, :, None]
 
 
-# Differences of second order are small beside those of first order, and LayerNorm hides them: heat learns without it.
+# Diffusion depends on second differences, which are much smaller than first differences. LayerNorm conceals them, so
+# heat trains without it.
 CASES = {
     "advection": {"make": advection, "layers": 4, "linear": 3, "norm": True, "activation": "relu", "rate": 1e-3,
                   "train": 3000},
@@ -114,7 +121,8 @@ CASES = {
 
 
 def prepare(options, case):
-    """Mesh, trajectories for training and for tests, constant inputs, and the deviation of the noise."""
+    """Returns the mesh, the trajectories for training and for tests, the constant inputs, and the standard deviation of
+    the noise."""
     points, triangles, inside = triangulate(options.nodes, case == "advection")
     make = lambda seed, steps: CASES[case]["make"](points, triangles, inside, steps, seed)
     train = np.array([make(seed, options.rollout) for seed in range(options.trajectories)])
@@ -126,7 +134,8 @@ def prepare(options, case):
 
 
 def draw_pair(data, draw):
-    """Input with noise on free nodes, and target: the change from the noisy input is learnt, so it is corrected."""
+    """Returns an input with noise on the free nodes, and its target. The target is the change from the noisy input to
+    the exact next state, so that the network learns to correct the noise."""
     trajectory, step = draw.integers(len(data["train"])), draw.integers(data["train"].shape[1] - 1)
     noise = draw.normal(0, data["noise"], data["train"].shape[2:]) * data["inside"][:, None]
     return data["train"][trajectory, step] + noise, data["train"][trajectory, step + 1]
@@ -137,7 +146,8 @@ def no_change(data):
 
 
 def errors(data, rollouts):
-    """RMSE after 1 step, after 50, and over all steps. rollouts [trajectories, steps + 1, n, 1]."""
+    """Returns the RMSE after 1 step, after 50 steps, and over all steps of `rollouts` [trajectories, steps + 1, n,
+    1]."""
     squares = ((rollouts - data["test"]) ** 2)[:, :, data["inside"]].mean((0, 2, 3))
     return [float(np.sqrt(squares[1])), float(np.sqrt(squares[50])), float(np.sqrt(squares[1:].mean()))]
 
@@ -155,7 +165,7 @@ def settings(options, case):
 
 
 def run_graft(options, case, data, seed, path):
-    """Errors of Graft, and seconds of training. The initial weights are written to `path`, for PyTorch."""
+    """Train with Graft. Returns the errors and the training time. Writes the initial weights to `path` for PyTorch."""
     import graft
     mesh = graft.Mesh(data["points"], data["triangles"], period=data["period"], threads=options.threads, seed=seed)
     net = graft.Network(mesh, 1, 1, settings(options, case), predicts="change", constant=data["constant"],
@@ -174,8 +184,8 @@ def run_graft(options, case, data, seed, path):
 
 
 def run_ranks(options, case, data, path, codec):
-    """Errors of the trained network where strips of the mesh are owned by ranks, which are threads here, and the bytes
-    that a rank sends in a step."""
+    """Returns the errors of the trained network on ranks, which are threads here and own strips of the mesh, and the
+    bytes that a rank sends in a step."""
     import graft
     owner = np.minimum((data["points"][:, 0] * options.ranks).astype(np.int32), options.ranks - 1)
     states = np.zeros((len(data["test"]), options.rollout + 1) + data["test"].shape[2:])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch for rollout.py, in a process of its own: rollout_worker.py CASE WEIGHTS.npz OPTIONS
+"""Trains with PyTorch for rollout.py, in its own process: rollout_worker.py CASE WEIGHTS.npz OPTIONS
 
-Trains the model of mgn_torch.py from these weights with the pairs of rollout.py, and prints the errors as JSON. What
-surrounds the model is written here once more: statistics that grow with each step, the loss over free nodes, AdamW
-with linear ramp and cosine."""
+Trains the model of mgn_torch.py with the given initial weights and the pairs of rollout.py, and prints the errors as
+JSON. The rest of the training is implemented here independently of Graft: statistics that are updated in each step, the
+loss over the free nodes, and AdamW with a linear warm-up and cosine decay of the learning rate."""
 import argparse
 import json
 import math
@@ -17,7 +17,7 @@ import torch
 
 
 class Statistics:
-    """Mean and deviation of all values so far."""
+    """The running mean and standard deviation of all values that were added."""
 
     def __init__(self, columns):
         self.count, self.sum, self.squares = 0.0, np.zeros(columns), np.zeros(columns)
@@ -40,7 +40,8 @@ def tensor(x):
 
 
 def edges_of(data):
-    """Sources and targets, each edge of a triangle in both directions, and their standardised features."""
+    """Returns the sources and targets of the edges, and their standardised features. Each side of a triangle is an edge
+    in both directions."""
     t = data["triangles"]
     pairs = np.unique(np.sort(np.concatenate([t[:, [0, 1]], t[:, [1, 2]], t[:, [2, 0]]]), 1), axis=0)
     source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
@@ -56,7 +57,7 @@ def edges_of(data):
 
 
 def rate(highest, step, total):
-    """Of step number `step`, from 0 on."""
+    """Returns the learning rate of step number `step`, which counts from 0."""
     if step < rollout.WARMUP:
         return highest * (step + 1) / rollout.WARMUP
     part = min((step - rollout.WARMUP) / max(total - rollout.WARMUP, 1), 1)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The sampler of Graft beside those of PyTorch Geometric and DGL: the same graph, seeds, fan-outs and threads.
+"""Compares the sampler of Graft with those of PyTorch Geometric and DGL: the same graph, seeds, fan-outs and threads.
 
-Each system is a process of its own; they take turns. All must find as many edges that lead to seeds, and DGL as many
-in all within a percent; PyTorch Geometric draws for each vertex of a batch only once, so it has less to do. The table
-has medians. What is not installed is named. See README.md.
+Each system runs in its own process, and the processes alternate. All systems must sample the same number of edges that
+lead to seeds, and DGL the same number of edges in all layers within a percent. PyTorch Geometric samples the neighbours
+of each vertex of a batch only once, so it has less work. The table has medians. Systems that are not installed are
+reported. See README.md.
 """
 import argparse
 import json
@@ -58,7 +59,7 @@ def run_graft(options):
     environment = dict(os.environ, GRAFT_LIBRARY=os.path.join(options.build, "libgraft.so"))
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     if result.returncode != 0:
-        sys.exit(1)  # it has said why
+        sys.exit(1)  # bench_sampler has printed the reason
     edges, first = map(int, re.search(r"(\d+) edges, (\d+) to seeds", result.stdout).groups())
     lines = {"graft": "sampler", "random reads alone": "reads"}
     return {"version": result.stdout.splitlines()[0], "lines": {
@@ -80,7 +81,7 @@ def run_peer(options, system, folder):
 
 
 def trouble_of(name, line, graft):
-    """What is wrong with the edges of a line, or nothing."""
+    """Returns a sentence about a wrong number of edges, or None."""
     if line["first_edges"] != graft["first_edges"]:
         return f"WRONG: {line['first_edges']} edges lead to seeds, and not {graft['first_edges']}"
     if name.startswith("dgl") and abs(line["edges"] - graft["edges"]) > 0.01 * graft["edges"]:

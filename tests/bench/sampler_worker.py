@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer of sampler.py in a process of its own.
+"""One of the other systems in sampler.py, in its own process.
 
     sampler_worker.py SYSTEM FOLDER BATCH SEEDS FANOUT THREADS EPOCHS CLOCK
 
-CLOCK is perf_counter, or process_time for seconds of the processor.
+CLOCK is perf_counter, or process_time for processor time.
 
-Samples the graph that bench_mxm has exported to FOLDER, in every way that the system has. Prints {"version", "lines":
-{name: {"seconds": [...], "edges", "first_edges"}}} as JSON: seconds of each epoch after one to warm up, edges of an
-epoch, and those that lead to seeds.
+Samples the graph that bench_mxm has exported to FOLDER, with every sampler of the system. Prints {"version", "lines":
+{name: {"seconds": [...], "edges", "first_edges"}}} as JSON: the seconds of each epoch after one epoch to warm up, the
+number of edges in an epoch, and the number of edges that lead to seeds.
 """
 import math
 import os
@@ -18,7 +18,7 @@ from epoch_worker import report
 
 
 def spread_seeds(n, count):
-    """The vertices of bench_sampler.c, in random order as there."""
+    """Returns the same vertices as bench_sampler.c, in random order."""
     import numpy as np
     step = next(step for step in range(max(int(0.618 * n), 1), 0, -1) if math.gcd(step, n) == 1)
     return np.random.default_rng(1).permutation(np.arange(min(count, n)) * step % n)
@@ -29,12 +29,14 @@ def clock():
 
 
 def numbers_of_workers():
-    """Processes of their own, whose time is not that of this one."""
+    """Returns the numbers of worker processes to measure. The processor time of this process excludes that of workers,
+    so with that clock there are none."""
     return (0,) if sys.argv[8] == "process_time" else (0, 2)
 
 
 def measure(epoch, epochs):
-    """epoch() yields a pair for each batch: its edges, and a function that finds those that lead to seeds."""
+    """Measure epochs. epoch() yields a pair for each batch: its number of edges, and a function that counts the edges
+    that lead to seeds."""
     pairs = [(edges, first()) for edges, first in epoch()]
     seconds = []
     for _ in range(epochs):
@@ -54,7 +56,7 @@ def dgl_lines(indptr, indices, batch, seeds, fanout, epochs):
     def counted(blocks):
         return sum(block.num_edges() for block in blocks), blocks[-1].num_edges
 
-    for bits, kind in (64, torch.int64), (32, torch.int32):  # fused draws of DGL 1.1.3 with 32 bits lack most edges
+    for bits, kind in (64, torch.int64), (32, torch.int32):  # in DGL 1.1.3 fused sampling with 32 bits omits most edges
         graph = dgl.graph(("csc", (indptr.to(kind), indices.to(kind), torch.empty(0, dtype=kind))),
                           num_nodes=len(indptr) - 1).formats("csc")
         mine, sampler = seeds.to(kind), NeighborSampler(fanout, fused=bits == 64)

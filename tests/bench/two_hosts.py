@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training over ranks on two hosts with a slow network between them: the part of tests/bench/two_hosts.sh that runs on
-the first of them. Sets the rate, measures it, runs graft-train with each set of options in turn, and prints a table.
+"""Measures training over ranks on two hosts with a slow network between them. tests/bench/two_hosts.sh runs this script
+on the first host. The script sets the rate of the network, measures it, runs graft-train with each set of options in
+turn, and prints a table.
 """
 import argparse
 import json
@@ -19,12 +20,15 @@ COMPARED = ["halo.cover=post", "halo.cover=pre", "halo.cover=hybrid"]
 MESSAGES = ["halo.cover=post", "halo.codec=f32", "halo.codec=q8", "halo.codec=q2", "halo.codec=q1", "halo.staleness=1",
             "halo.codec=q2 halo.staleness=1", "halo.codec=q1 halo.staleness=1", "halo.codec=adaptive"]
 MODEL = ["model=sage", "layers=3", "hidden=256", "partition=stream", "eval_every=0", "halo.timeout=120"]
-# The largest difference of losses and accuracies, if all sets train the same model, and if they do not.
+# The largest allowed differences of losses and of accuracies. The key says whether the sets of options train different
+# models.
 AGREE = {False: (1e-3, 1e-3), True: (0.2, 0.05)}
 UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
-# The burst of the filter: a millisecond at the limit, at least the largest segment of TCP.
+# The smallest burst of the token-bucket filter, which exceeds the largest TCP segment. The burst is otherwise the
+# volume of one millisecond at the limit.
 LEAST_BURST = 128 * 1024
-# A process of the second host that receives a number of bytes, acknowledges them, and sends as many back.
+# The program of a process on the second host. It receives a number of bytes, acknowledges them, and sends the same
+# number of bytes back.
 ECHO = """
 import socket, sys
 server = socket.create_server((sys.argv[1], 0))
@@ -39,12 +43,12 @@ connection.sendall(bytes(int(sys.argv[2])))
 
 
 class Problem(Exception):
-    """A message that ends the program."""
+    """An error that ends the program."""
     status = 1
 
 
 class Lacking(Problem):
-    """This machine lacks something that is needed."""
+    """This machine lacks a tool or a permission that the measurement needs."""
     status = 77
 
 
@@ -74,7 +78,7 @@ def arguments():
                         help="largest difference of losses, relatively, and of test accuracies (default: 0.001; with "
                              "--messages 0.2 and 0.05, because quantized and stale rows train another model)")
     parser.add_argument("--build", metavar="DIR", help="default: build")
-    parser.add_argument("--second", type=int, required=True, help=argparse.SUPPRESS)  # a process of the second host
+    parser.add_argument("--second", type=int, required=True, help=argparse.SUPPRESS)  # ID of its process
     parser.add_argument("--shell", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
     given, extra = sys.argv[1:], []
@@ -112,7 +116,7 @@ def call(command, what):
 
 
 def on_both(options, command, what):
-    """Run it on each host. Returns what it printed."""
+    """Run the command on each host. Returns the outputs."""
     return [call(where + command, what) for where in ([], on_second(options))]
 
 
@@ -130,13 +134,13 @@ def limit(options, rate):
 
 
 def bytes_sent(options):
-    """By both hosts since they were made."""
+    """Returns the number of bytes that both hosts have sent since they were created."""
     told = on_both(options, ["ip", "-s", "-j", "link", "show", "dev", "wire"], "the counters cannot be read")
     return sum(json.loads(one)[0]["stats64"]["tx"]["bytes"] for one in told)
 
 
 def measure_rate(options, count):
-    """Bits per second of a transfer of so many bytes to the second host, and of one back."""
+    """Returns the bits per second of a transfer of `count` bytes to the second host, and of a transfer back."""
     command = [*on_second(options), sys.executable, "-c", ECHO, SECOND, str(count)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as echo:
         port = int(echo.stdout.readline())
@@ -154,7 +158,7 @@ def measure_rate(options, count):
 
 
 def check_rate(options, rate):
-    """That the limit is one, and the counters count."""
+    """Check that the limit of the rate is effective, and that the counters of the devices are correct."""
     asked = bits_per_second(rate)
     count, before = int(asked / 8), bytes_sent(options)
     there, back = measure_rate(options, count)
@@ -166,7 +170,8 @@ def check_rate(options, rate):
 
 
 def launcher(options):
-    """Open MPI over TCP alone: what is called another host here has the same memory and processors."""
+    """Returns the command that starts Open MPI with TCP alone. Open MPI must not use shared memory, because the second
+    host of this measurement is on the same machine."""
     parameters = {"plm": "rsh", "plm_rsh_agent": options.shell, "plm_rsh_no_tree_spawn": "1", "pml": "ob1",
                   "btl": "tcp,self", "btl_tcp_if_include": NETWORK, "oob_tcp_if_include": NETWORK,
                   "mpi_yield_when_idle": "1"}
@@ -179,7 +184,7 @@ def launcher(options):
 
 
 def train(options, settings, folder):
-    """One run: its report, and how many bytes had been sent when each epoch ended."""
+    """Run graft-train once. Returns its report, and the number of bytes that had been sent when each epoch ended."""
     told = os.path.join(folder, "told.json")
     command = [*launcher(options), os.path.join(options.build, "graft-train"), options.dataset, "--json", told, "--set",
                *MODEL, f"epochs={options.epochs}", f"threads={options.threads}", *options.extra, *settings.split()]
@@ -199,14 +204,15 @@ def train(options, settings, folder):
 
 
 class Results:
-    """All runs of one set of options."""
+    """The results of all runs with one set of options."""
 
     def __init__(self):
         self.report = None
         self.losses, self.seconds, self.sent, self.waiting = [], [], [], []
 
     def add(self, report, sent):
-        """The first epoch aggregates the features, the last one evaluates: they are not counted."""
+        """Add the results of a run. The first epoch also aggregates the features, and the last epoch also evaluates, so
+        their times and bytes are not counted."""
         seconds = [epoch["seconds"] for epoch in report["history"]]
         self.report = report
         self.losses.append([epoch["loss"] for epoch in report["history"]])
@@ -216,7 +222,7 @@ class Results:
 
 
 def disagreement(one, other):
-    """How far losses are apart, and test accuracies."""
+    """Returns the largest relative difference of the losses, and the difference of the test accuracies."""
     apart = [abs(a - b) / abs(b) for losses in one.losses for a, b in zip(losses, other.losses[0])]
     return max(apart), abs(one.report["test_accuracy"] - other.report["test_accuracy"])
 
@@ -235,7 +241,7 @@ def print_table(options, results):
 
 
 def compare(options, rate):
-    """Runs of all sets in turn. Returns whether they agree."""
+    """Run all sets of options in turn, and print the table. Returns whether the results of all sets agree."""
     results = {settings: Results() for settings in options.compare}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
@@ -254,7 +260,7 @@ def compare(options, rate):
 
 
 def find_dataset(options):
-    """The one given, or the Debian graph, which is made if it is not there."""
+    """Use the given data set, or the Debian graph, which is created if it does not exist."""
     if options.dataset is None:
         options.dataset = os.path.join(options.build, "debian-archive")
         if not os.path.exists(os.path.join(options.dataset, "names.txt")):

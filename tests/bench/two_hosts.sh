@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Training over ranks on two hosts with a slow network between them, both made of this machine: two network namespaces
-# joined by a pair of virtual devices of limited rate. tests/bench/README.md has the details, --help the arguments.
+# Measures training over ranks on two hosts with a slow network between them. Both hosts are emulated on this machine as
+# two network namespaces, which are joined by a pair of virtual devices of limited rate. tests/bench/README.md has the
+# details, and --help lists the arguments.
 #
-# Everything that is made here lives in namespaces of processes, mounts and networks that end with this script, also if
-# it is killed. The first process in them is this script again, with `inside` as its first argument.
+# The script creates everything in namespaces of processes, mounts and networks. The namespaces end with this script,
+# even if it is killed. Their first process runs this script again, with `inside` as its first argument.
 set -euo pipefail
 
 self=$(readlink -f "${BASH_SOURCE[0]}")
@@ -46,7 +47,7 @@ clean_up() {
     rmdir "$folder"
 }
 
-# Start the namespaces, and take them down however this ends.
+# Create the namespaces, run this script in them, and remove them in every case.
 outside() {
     local rc=0
     check_tools || return
@@ -63,7 +64,7 @@ outside() {
     return "$rc"
 }
 
-# The other host: names and cards of its own, and a process that keeps them.
+# Create the second host. It has its own host name and network devices, and a process that keeps its namespaces alive.
 start_second_host() {
     unshare --net --uts sh -c "hostname $second_host; echo >'$1/ready'; exec sleep infinity" &
     second=$!
@@ -81,14 +82,14 @@ join_hosts() {
 inside() {
     local folder=$1
     shift
-    mount -t tmpfs tmpfs "$folder" # ends with the namespace, and all files with it
+    mount -t tmpfs tmpfs "$folder" # the mount and its files disappear together with the namespace
     hostname graft-one
     start_second_host "$folder"
     if ! join_hosts; then
         complain "the hosts cannot be joined by a pair of virtual Ethernet cards, see above"
         return "$skipped"
     fi
-    # What Open MPI takes for a remote shell: HOST COMMAND...
+    # Open MPI calls this script as its remote shell, with the arguments HOST COMMAND...
     printf '#!/bin/sh\nshift\nexec nsenter --target %s --net --uts sh -c "$*"\n' "$second" >"$folder/shell"
     chmod +x "$folder/shell"
     export TMPDIR=$folder PYTHONDONTWRITEBYTECODE=1

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse and dense workers beside the plain order, with and without RCM, as in Tables 4 and 5 of MixGCN.
+"""Compares sparse and dense workers with the plain order, with and without RCM, as in Tables 4 and 5 of MixGCN.
 
     workers.py build/debian-archive DATASET ...
 
-Prints a Markdown table: stages, the bandwidth b of the graph over its vertices n, seconds of a step in the plain order
-and with workers=sparse:1, medians of steps that take turns, the idle time of the sparse and the dense workers, and
-whether the losses are equal. Then a table of the seconds that RCM takes, and METIS for two parts.
+Prints a Markdown table. It has the number of stages, the ratio b/n of the bandwidth of the graph and its number of
+vertices, the median seconds of a step in the plain order and with workers=sparse:1, the idle times of the sparse and
+the dense workers, and whether the losses are equal. The steps of both modes alternate. A second table has the seconds
+of the RCM order, and of METIS with two parts.
 """
 import argparse
 import json
@@ -22,8 +23,8 @@ COMMON = ["layers=3", "hidden=128", "eval_every=0", "row_masks=no", "reuse_input
 
 
 def train(options, dataset, settings):
-    """Seconds of the steps but the first and the last, losses, seconds before the first step, and the line of explain()
-    on workers."""
+    """Train once. Returns the seconds of the steps without the first and the last one, the losses, the seconds outside
+    of epochs, and the line about workers of explain()."""
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told.json")
         command = [os.path.join(options.build, "graft-train"), dataset, "--json", told, "--set", *COMMON,
@@ -45,7 +46,7 @@ def number(pattern, text):
 
 
 def print_costs(options):
-    """Seconds of the orders of the vertices, and of a partition in two."""
+    """Print the seconds of ordering the vertices with RCM, and of a partition in two parts with METIS."""
     print("\n| data set | RCM, s | METIS, s |\n|---|---|---|")
     for dataset in options.datasets:
         before = {order: statistics.median(train(options, dataset, [f"order={order}", "epochs=1"])[2] for _ in range(5))
