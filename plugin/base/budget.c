@@ -1,4 +1,4 @@
-/* A memory budget.
+/* Counts memory against a budget.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/budget.h"
 

@@ -1,4 +1,4 @@
-/* The begin and end of a public call.
+/* Begins and ends a public call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/call.h"
 

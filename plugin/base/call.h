@@ -1,4 +1,4 @@
-/* The begin and end of every public call.
+/* Begins and ends every public call.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

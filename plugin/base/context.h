@@ -12,7 +12,7 @@ struct graft_context {
     struct gr_callers callers;
     graft_api        *api;         /* the table of calls, in memory that is not the host's (base/table.h) */
     graft_host        host;        /* complete: no function is NULL */
-    graft_host        module_host; /* the host for modules: the same functions, and options by extension() */
+    graft_host        module_host; /* host for modules: forwards to `host`, and answers requests for options */
     pid_t             owner;
     struct gr_options options;
     struct gr_modules modules;

@@ -1,4 +1,4 @@
-/* CRC32C, with the processor's instruction where it has one.
+/* Computes CRC32C, with the processor's instruction where it has one.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc.h"
 

@@ -1,4 +1,4 @@
-/* Arrays as matrices of the ABI.
+/* Describes arrays as matrices of the ABI.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 

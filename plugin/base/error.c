@@ -1,4 +1,4 @@
-/* Error messages, and the size rule for structs.
+/* Writes error messages, and applies the size rule for structs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 

@@ -314,7 +314,7 @@ void gr_handle_close(graft_context *context, const char *where)
     if (context == NULL) return;
     gr_lock_word(&gr_handles[list].lock, self);
     link = find(context);
-    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there: so nothing
+    /* In a forked child the memory is a copy, and modules may hold locks of threads that do not exist there, so nothing
      * is freed. */
     if (judge(link, GR_HANDLE_CONTEXT) == GOOD && context->owner == self) {
         struct gr_callers *callers = &context->callers;

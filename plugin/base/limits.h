@@ -40,7 +40,7 @@ enum {
     /* Messages and files, in bytes. */
     GR_CRC_PIECE = GR_LIMIT(1024 * 1024, 64), /* bytes whose CRC a thread computes at once: some tens of us */
     GR_CRC_THREE_FROM = GR_LIMIT(24576, 192), /* bytes from which three CRCs are computed side by side; at least 24 */
-    GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* largest copied message between threads; a notice of comm fits */
+    GR_EAGER_BYTES = GR_LIMIT(1024, 512),     /* longest copied message between threads; at least a notice */
     GR_MOVE_BUFFER = GR_LIMIT(32 << 20, 64),  /* bytes of rows that are redistributed at a time */
     GR_MOVE_STRIP_LEAST = GR_LIMIT(32, 4),    /* but at least so many bytes of each row */
     GR_CHILD_BUFFER = GR_LIMIT(1 << 14, 64),  /* bytes of a message to a partitioner; a multiple of 8 */

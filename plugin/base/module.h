@@ -36,7 +36,7 @@ struct gr_modules {
 /** Add a built-in module. \return OK; ERR_NOMEM */
 int32_t gr_module_register(graft_context *context, const graft_module_table *table, graft_error *error);
 
-/** Find a free entry of the list. \return NULL: there is none */
+/** Find a free entry of the list, and clear it. \return NULL: there is none */
 struct gr_module *gr_module_place(graft_context *context);
 
 /** Put a ready module into the list, where it replaces an unused module of the same name. \return OK; ERR_NOMEM */

@@ -1,4 +1,4 @@
-/* The list of the modules of a context, and their order.
+/* Keeps the list of the modules of a context, and orders them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/assert.h"
 #include "base/context.h"

@@ -96,15 +96,16 @@ static int parse_pair(const char *words, const char *value, struct gr_pair *pair
     return pair->word[0] >= 0 && pair->word[1] >= 0;
 }
 
-/* The part of a value behind the next colon; NULL if there is none. */
+/* Find the part of a value after the next colon; NULL: there is none. */
 static const char *next_part(const char *at)
 {
     at += strcspn(at, ":");
     return *at == ':' ? at + 1 : NULL;
 }
 
-/* The number that the part of a value at *at is for one part of a domain, such as "1..=30" or "first?". Without a part
- * it is the default. A part that is another word than an optional one belongs to the next part of the domain. */
+/* Read one number of a form. `domain` begins with the part for this number, such as "1..=30" or "first?"; *at is the
+ * next part of the value, or NULL: then the default is read. If an optional word is expected and *at is another text,
+ * *at belongs to the next part of the domain. \return whether the number is legal */
 static int parse_form_number(const char *domain, const char **at, double *number)
 {
     const size_t length = strcspn(domain, "=:|?"), given = *at != NULL ? strcspn(*at, ":") : 0;
@@ -126,7 +127,7 @@ static int parse_form_number(const char *domain, const char **at, double *number
     return in_range(domain, *number);
 }
 
-/* Whether a form has no word: its domain begins with a range. */
+/* Whether the domain of a form begins with a range, so that its values have no word. */
 static int is_wordless(const char *domain)
 {
     const char *dots = strstr(domain, "..");

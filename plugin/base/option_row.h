@@ -118,7 +118,7 @@ struct gr_removed_option {
 
 struct gr_option_entry {
     const struct gr_option_table *table;
-    uint32_t                      keepers; /* kinds of handles that keep the values of their creation: a bit each */
+    uint32_t                      keepers; /* set of kinds of handles that keep the values of their creation */
 };
 
 /** All options of a library, the argument of gr_options_init(). */

@@ -7,7 +7,7 @@
 #define GR_CHECK_LIST(X) X(GR_CHECK_NO, "no") X(GR_CHECK_ARGS, "args") X(GR_CHECK_FULL, "full")
 enum gr_check { GR_CHECK_LIST(GR_CHOICE_CONSTANT) };
 
-/** The numbers of graft_log_level. */
+/** The log levels, with the numbers of graft_log_level. */
 /* clang-format off */
 #define GR_LOG_LEVEL_LIST(X)                                                                                           \
     X(GR_LOG_DEBUG, "debug")                                                                                           \

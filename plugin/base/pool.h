@@ -4,8 +4,9 @@
 
 #include "base/fp.h"
 
-/** A call of the host begins and ends in this thread. Threads that OpenMP starts meanwhile get the floating-point
- *  environment *host, as if the host had started them. For a call that the host makes in a callback both do nothing. */
+/** Mark the begin and the end of a host's call in this thread. Threads that OpenMP starts in between get the
+ *  floating-point environment *host, as if the host had started them. In a call that the host makes in a callback, both
+ *  functions do nothing. */
 void gr_pool_enter(const struct gr_fp *host);
 void gr_pool_leave(const struct gr_fp *host);
 

@@ -18,7 +18,7 @@ static inline int64_t gr_larger(int64_t a, int64_t b)
 /** Sort keys from 0 to `most` and remove duplicates; *count becomes the number left. \return OK; ERR_NOMEM */
 int32_t gr_sort_unique(const graft_context *context, int64_t *keys, int64_t most, int64_t *count, graft_error *error);
 
-/** The last index of ascending keys at which the key is at most `key`. The first key must be. */
+/** The last index of ascending keys at which the key is at most `key`. The first key must be at most `key`. */
 static inline int64_t gr_sorted_last(const int64_t *keys, int64_t count, int64_t key)
 {
     int64_t low = 0, high = count;

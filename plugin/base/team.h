@@ -10,13 +10,13 @@
 #include <omp.h>
 #include <stdint.h>
 
-/** The values of each thread in `times`. */
+/** What `times` has for each thread: the time of its first begin, of its last end, and the seconds it waited. */
 enum { GR_TIME_BEGIN, GR_TIME_END, GR_TIME_WAITED, GR_TIMES };
 
 struct gr_team {
     int     threads;              /* largest number of threads */
     double *times;                /* [threads x GR_TIMES], or NULL */
-    void (*poll)(void *poll_arg); /* NULL, or called now and then by the calling thread, for messages */
+    void (*poll)(void *poll_arg); /* NULL, or called now and then by the calling thread to poll messages */
     void *poll_arg;
 };
 

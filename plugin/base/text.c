@@ -1,4 +1,4 @@
-/* Text appended to storage of fixed size.
+/* Appends text to storage of fixed size.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 

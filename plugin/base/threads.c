@@ -1,4 +1,4 @@
-/* The number of threads of a call.
+/* Determines the number of threads of a call.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/context.h"
 #include "base/environment.h"

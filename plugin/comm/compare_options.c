@@ -43,7 +43,8 @@ static void batch_add(const graft_context *context, const struct gr_option_row *
     b->values[b->count++] = value_of(context, row);
 }
 
-/* Whether an option in the set of tables `groups` that has all `flags` must have the same value on all ranks. */
+/* Whether an option belongs to the set of tables `groups`, has all `flags`, and must have the same value on all
+ * ranks. */
 static int is_compared(const struct gr_options *options, const struct gr_option_row *row, uint32_t groups,
                        uint32_t flags)
 {

@@ -158,7 +158,7 @@ static int32_t send_message(struct gr_framed *f, int32_t i, graft_error *error)
     return side->is_substituted[q] ? send_part(f, i, PART_SUBSTITUTE, side->substitute[q], error) : GRAFT_OK;
 }
 
-/* How many ranks after this rank `rank` comes, cyclically; n_ranks for this rank. */
+/* The distance from this rank to rank `rank`, cyclically; n_ranks if it is this rank. */
 static int32_t places_behind(const struct gr_comm *comm, int32_t rank)
 {
     return rank > comm->rank ? rank - comm->rank : rank - comm->rank + comm->n_ranks;

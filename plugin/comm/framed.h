@@ -23,7 +23,7 @@ struct gr_payload {
 /** All messages that are sent, or all that are received. Arrays have n_ranks elements, by rank unless stated otherwise.
  *  The caller sets everything but `frame`. */
 struct gr_framed_side {
-    int32_t            n;              /* number of messages; those with 0 rows do not count */
+    int32_t            n;              /* number of messages; peers without rows have none */
     int32_t           *peer;           /* rank of each message; the ranks after this rank come first */
     struct gr_frame   *frame;          /* frame of each message, in the order of `peer` */
     int64_t           *rows;           /* number of rows in the message of each rank, for its frame */

@@ -37,7 +37,7 @@ int32_t gr_entry_read_mask(const graft_mask **mask, const graft_epilogue **epilo
 int32_t gr_entry_take_csr(graft_context *context, struct gr_csr *csr, int32_t rc, graft_matrix **matrix,
                           graft_error *error);
 
-/** A public function NAME(object) that destroys an object by the room's function `destroy`. */
+/** Define a public function NAME(object) that destroys an object with the room's function `destroy`. */
 #define GR_ENTRY_DESTROY(name, type, KIND, where, destroy)                                                             \
     static void name##_object(void *object)                                                                            \
     {                                                                                                                  \

@@ -25,7 +25,7 @@ static int32_t read_prefix(const struct gr_file *file, int64_t *bytes, graft_err
     return gr_io_tensors_prefix(prefix, file->size, file->name, bytes, error);
 }
 
-/* Take the header apart, and check its checksum. */
+/* Parse the header, and check its checksum. */
 static int32_t check_header(struct gr_tensor_file *f, graft_error *error)
 {
     GR_TRY(gr_io_tensors_parse(&f->header, f->file.name, error));

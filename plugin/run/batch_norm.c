@@ -1,5 +1,5 @@
-/* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5: with statistics of each column over
- * all rows that the layer computes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums
+/* BatchNorm (Ioffe and Szegedy 2015) as in PyTorch's BatchNorm1d, with eps 1e-5. Statistics of each column are over all
+ * rows that the layer computes, on all ranks. Evaluations use running statistics, which the optimiser updates. Sums
  * over rows are in double and have a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/rows.h"

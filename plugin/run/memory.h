@@ -11,7 +11,7 @@
 
 /** The outputs of a layer for all vertices, during a pass in blocks of rows. */
 struct gr_stored {
-    const float      *x; /* [rows x out], in one of the following */
+    const float      *x; /* [rows x out] the outputs, in `memory` or mapped from `file` */
     float            *memory;
     struct gr_scratch file;
 };

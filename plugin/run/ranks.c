@@ -64,7 +64,7 @@ static int32_t find_bytes(struct gr_setup *s, struct gr_rank_bytes *bytes, graft
 {
     int64_t values[6];
 
-    for (int recompute = 1; recompute >= 0; recompute--) { /* the own setting is last: the budget keeps its plan */
+    for (int recompute = 1; recompute >= 0; recompute--) { /* the option's own value last: the budget keeps its plan */
         const double planned = gr_setup_planned(s, recompute || s->model.config.recompute) + gr_setup_spans_need(s);
 
         for (int variant = 0; variant < 2; variant++)

@@ -42,7 +42,7 @@ struct gr_setup {
     struct gr_model              model;
     struct gr_run                run;
     struct gr_strategy          *strategy; /* for evaluations, and for steps over all vertices */
-    int                          by_rows;  /* with `given`: the pass may run, once decided runs, in blocks of rows */
+    int                          by_rows;  /* with `given`: the pass may run (once decided: runs) in blocks of rows */
     int widens_rows; /* 1: rows of other types become floats when they are read. Stored, because options may change */
 };
 
@@ -102,7 +102,8 @@ int32_t                gr_setup_first_masked(const struct gr_setup *setup);
 /** What the model requires of the derived graph. Known once the strategy was chosen. */
 struct gr_derived_wish gr_setup_wish(struct gr_setup *setup);
 /** Whether dense features are copied. If not, they are read in place, and rows of other types are converted to floats
- *  then. Known before the order is made, except for an order by vertices that training needs. */
+ *  then. Before the vertices are ordered, it is unknown whether training will require an order; then the result may
+ *  change to 1. */
 int                    gr_setup_copies_features(const struct gr_setup *setup);
 /** Whether batches read rows of the host's dense features in place, and check these rows, because the array may be a
  *  mapped file that is larger than memory. The first pass over all vertices then checks all rows. */

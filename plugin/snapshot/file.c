@@ -35,7 +35,7 @@ static int item_at(void *state, int32_t index, graft_state_item *item)
     return gr_train_state_item(state, index, item, &end) == GRAFT_OK;
 }
 
-/* The items of the state of a model, which stays the caller's. */
+/* The items of a state, for reading and writing files. `state` must outlive the result. */
 static struct gr_state_items items_of(struct gr_state *state)
 {
     return (struct gr_state_items){ state, item_at, NULL, "its options say so", "the model's", NULL };
@@ -209,8 +209,8 @@ done:
     return rc;
 }
 
-/* Whether the file has the header of a safetensors file, undamaged, and the length that its header requires. Reads no
- * weights. */
+/* Whether a file has an undamaged header of the safetensors format, and the length that its header requires. No weights
+ * are read. */
 static int is_whole(graft_context *context, const char *path)
 {
     struct gr_tensor_file file;
