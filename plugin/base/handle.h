@@ -56,8 +56,8 @@ void gr_handle_init(void *object, enum gr_handle_kind kind, graft_context *conte
 /** Remove an object from the list, if it is listed. gr_handle_destroy() also does this. */
 void gr_handle_fini(void *object);
 
-/** Perform a whole public call that destroys an object. The handle is no longer listed. destroy(object) is called now,
- *  or at the end of the call of the context that runs at present. A pointer that is not a handle of this kind is
+/** Perform a whole public call that destroys an object. The handle is no longer listed. destroy(object) is called now
+ *  or, if another call of the context runs, at the end of that call. A pointer that is not a handle of this kind is
  *  ignored. */
 void gr_handle_destroy(void *object, enum gr_handle_kind kind, const char *where, void (*destroy)(void *object));
 

@@ -19,7 +19,7 @@
 #include "graft_transport.h"
 
 /** A pending message, in memory of the caller, which is zero before and after. It must not move while the message is
- *  pending. Before such memory is freed, gr_comm_fail() is called. */
+ *  pending. If the memory must be freed while the message is pending, gr_comm_fail() is called first. */
 struct gr_request {
     graft_request      *handle;
     struct gr_request  *next;

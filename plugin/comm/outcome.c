@@ -178,7 +178,7 @@ int gr_comm_outcome_is_known(const struct gr_outcome *o)
     return !o->is_open || o->round == o->rounds;
 }
 
-/* Wait for requests. If they are already complete, notices of other ranks are not checked. */
+/* Wait for requests. They are polled first, because gr_comm_wait() always checks for notices of all ranks. */
 static int32_t finish(struct gr_comm *comm, struct gr_request *requests, int64_t count, graft_error *error)
 {
     int64_t       left = 0;

@@ -12,7 +12,7 @@ double  gr_run_loss_bytes(const struct gr_run *run);
 /** Compute n_train, loss_weight and class_weight over all ranks. Collective. */
 int32_t gr_run_targets_count(struct gr_targets *targets, struct gr_strategy *strategy, graft_error *error);
 /** Compute the mean loss over the vertices in the loss and, in `gradient`, its gradient with respect to the logits;
- *  both are [rows x classes]. Over ranks, return the contribution of this rank to the mean. */
+ *  logits and gradient are [rows x classes]. Over ranks, return the contribution of this rank to the mean. */
 double  gr_run_loss_gradient(const struct gr_run *run, int64_t rows, const float *logits, float *gradient);
 /** Compute loss and accuracy, or RMSE and R^2, of each split over all targets. Metrics that do not exist become NaN. */
 int32_t gr_run_loss_measure(struct gr_run *run, const float *logits, graft_metrics *metrics, int *is_finite,
