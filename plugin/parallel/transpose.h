@@ -102,8 +102,8 @@ static inline int64_t gr_parallel_transpose_message_bytes(const struct gr_messag
 }
 
 /** Begin or end a transpose to columns: slice[0] receives the columns of this rank of x[rows x width] of all ranks of
- *  the group. After begin() x is no longer needed. Collective. \return OK; ERR_PEER; ERR_FORMAT as
- *  gr_halo_exchange_send(). */
+ *  the group. After begin() x is no longer needed. Collective. \return OK; ERR_PEER; ERR_NONFINITE as
+ *  gr_halo_messages_send(). */
 int32_t gr_parallel_transpose_columns_begin(struct gr_transpose *t, const struct gr_transposed *what,
                                             const struct gr_sum *sum, struct gr_team team, graft_error *error);
 int32_t gr_parallel_transpose_columns_end(struct gr_transpose *t, const struct gr_transposed *what,
