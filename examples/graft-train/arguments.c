@@ -1,4 +1,4 @@
-/* The command line, by argp of the GNU C library.
+/* Parses the command line with argp of the GNU C library.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE 1 /* memfd_create(), and dladdr() in find_library.h */
 #include "arguments.h"
@@ -66,10 +66,10 @@ static const struct argp_option OPTIONS[] = {
 
 struct parse {
     struct arguments *arguments;
-    int               in_settings; /* the argument before was --set KEY=VALUE, or one that followed it */
+    int               in_settings; /* whether the previous argument was --set KEY=VALUE or belonged to it */
 };
 
-/** Whether the text is KEY=VALUE. A path with a '=' is distinguished by a '/'. */
+/** Returns whether the text is KEY=VALUE. A '/' identifies a path that contains a '='. */
 static int is_setting(const char *text)
 {
     const char *end = text;
@@ -99,7 +99,7 @@ static void take_positional(struct parse *parse, const char *text, struct argp_s
     arguments->dataset = text;
 }
 
-/** Arguments that go with a saved model, and those that do not. */
+/** Refuse arguments that cannot be combined with a saved model, and arguments that require one. */
 static void check_model(const struct arguments *a, struct argp_state *state)
 {
     if (a->model == NULL && (a->vertices != NULL || a->probabilities != NULL))
@@ -163,7 +163,7 @@ int arguments_report(const struct arguments *a)
     return a->save != NULL || a->json != NULL || a->profile != NULL;
 }
 
-/** Whether argp answers by itself, without a run. */
+/** Returns whether an argument, such as --help, makes argp print a text and exit. */
 static int is_question(int argc, char **argv)
 {
     static const char *const QUESTIONS[] = { "--help", "-?", "--usage", "--version", "-V" };
@@ -186,7 +186,7 @@ static int keep_errors(int *file)
     return -1;
 }
 
-/** Restore standard error; what was printed becomes an error, without the name of the program. */
+/** Restore standard error. The message that argp printed is stored in `error`, without the name of the program. */
 static int32_t take_errors(int file, int before, graft_error *error)
 {
     char          said[sizeof error->message];
@@ -219,7 +219,7 @@ int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft
 
     memset(arguments, 0, sizeof *arguments);
     arguments->settings = calloc((size_t)argc + 1, sizeof *arguments->settings);
-    argv[0] = program_invocation_short_name; /* the prefix of argp's messages, and of ours */
+    argv[0] = program_invocation_short_name; /* the prefix of all messages */
     argp_program_version_hook = print_library;
     argp_err_exit_status = EXIT_USAGE;
     failed = arguments->settings == NULL || argp_parse(&ARGP, argc, argv, flags, NULL, &parse) != 0;

@@ -5,16 +5,16 @@
 
 #include "graft_base.h"
 
-/** All texts point to argv. */
+/** The arguments of the command line. All strings point to argv. */
 struct arguments {
     const char  *dataset;  /* NULL only with list_options */
     const char **settings; /* [n_settings] "key=value" in the order given */
     int          n_settings;
-    const char  *kernel; /* this and the following are NULL if not given */
+    const char  *kernel; /* this and the following fields are NULL if not given */
     const char  *json;
     const char  *profile;
     const char  *predict;
-    const char  *model; /* a file, to predict with */
+    const char  *model; /* file of a model that predicts */
     const char  *vertices;
     const char  *probabilities;
     const char  *save;
@@ -24,12 +24,13 @@ struct arguments {
     int          verbose;
 };
 
-/** Parse, or print the help and exit. Errors are printed too; but over ranks they are returned in `error`, because the
- *  others would wait for a rank that exits before it has joined them. */
+/** Parse the command line. With --help the function prints the help and exits. In one process it prints an error and
+ *  exits. Over ranks it returns the error in `error`, because the other ranks would wait for a rank that exits before
+ *  it has joined them. */
 int32_t arguments_init(struct arguments *arguments, int argc, char **argv, graft_error *error);
 void    arguments_fini(struct arguments *arguments);
 
-/** Whether outputs are asked for that only training has. */
+/** Returns whether outputs are requested that exist only after training. */
 int arguments_report(const struct arguments *arguments);
 
 #endif

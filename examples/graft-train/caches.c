@@ -1,4 +1,4 @@
-/* Caches of rows of other ranks, or of other batches.
+/* Reports the caches of rows of other ranks or of other batches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "caches.h"
 
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of rank `rank`, or with -1 of all. */
+/* Read cache number `index` of one rank, or, if `rank` is -1, of all ranks together. */
 static int next_cache(const struct run *run, int32_t rank, int32_t index, graft_cache_item *item)
 {
     *item = GRAFT_INIT(graft_cache_item);

@@ -1,4 +1,4 @@
-/* Checkpoints: the whole state of a trainer in a file of graft.model/1.
+/* Writes and reads checkpoints. A checkpoint has the whole state of a trainer, in the file format of graft.model/1.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE 1 /* program_invocation_short_name */
 #include "checkpoint.h"
@@ -29,7 +29,7 @@ int32_t checkpoint_prepare(const char *folder, graft_error *error)
     return rc;
 }
 
-/** Path of the file of a rank in a folder, to be freed; NULL when out of memory. */
+/** Returns the path of the file of a rank in a folder, which the caller frees, or NULL when out of memory. */
 static char *path_of_rank(const char *folder, int32_t rank)
 {
     char *path = NULL;
@@ -63,7 +63,7 @@ int32_t checkpoint_write(const struct library *library, graft_trainer *trainer, 
     path = path_of_rank(folder, rank);
     TRY(path != NULL ? GRAFT_OK : problem_memory(error, "the name of the checkpoint"));
     TRY(library->models->create(trainer, GRAFT_MODEL_STATE, &model, error));
-    if (rank > 0) (void)mkdir(folder, 0777); /* rank 0 has made it, unless disks are not shared */
+    if (rank > 0) (void)mkdir(folder, 0777); /* rank 0 has created the folder, unless ranks do not share disks */
     rc = library->models->save(model, path, error);
 done:
     library->models->destroy(model);
@@ -71,7 +71,7 @@ done:
     return rc;
 }
 
-/** Bytes of the data of an item of the state. */
+/** Returns the number of bytes of the data of a state item. */
 static size_t item_bytes(const graft_state_item *item)
 {
     size_t bytes = item->dtype == GRAFT_F32 ? 4 : 8;
@@ -80,7 +80,8 @@ static size_t item_bytes(const graft_state_item *item)
     return bytes;
 }
 
-/** Whether the file of a rank is of the same moment as the checkpoint: all but caches is the same. */
+/** Returns whether the file of a rank was saved at the same time as the checkpoint. Then all items except the caches
+ *  are equal. */
 static int belongs_to(const struct library *library, graft_model *own, graft_model *checkpoint)
 {
     graft_state_item ours = GRAFT_INIT(graft_state_item), theirs = GRAFT_INIT(graft_state_item);
@@ -101,8 +102,8 @@ static int has_caches(const struct library *library, graft_model *model)
     return 0;
 }
 
-/** Let the trainer of rank > 0 have the caches in the file of this rank. \return Also ERR_NOT_FOUND: there is no file;
- *  ERR_FORMAT: the caches do not fit, or are of another run or epoch. */
+/** Load the caches in the file of this rank into its trainer. The rank is not 0. \return Also ERR_NOT_FOUND: the file
+ *  does not exist; ERR_FORMAT: the caches have the wrong size, or belong to another run or epoch. */
 static int32_t take_caches(const struct library *library, graft_trainer *trainer, int32_t rank, const char *folder,
                            graft_model *checkpoint, graft_error *error)
 {
@@ -127,7 +128,7 @@ done:
     return rc;
 }
 
-/** The value that an option had when the model was made; NULL if the file does not say. */
+/** Returns the value of an option when the model was saved, or NULL if the file does not contain the option. */
 static const char *value_then(const struct library *library, graft_model *model, const char *key)
 {
     static const char *const PREFIXES[] = { "model.", "training." };
@@ -140,8 +141,8 @@ static const char *value_then(const struct library *library, graft_model *model,
     return NULL;
 }
 
-/** The options that differ from those with which the model was made. The number of epochs is meant to; "auto" was
- *  resolved. */
+/** Describe the options that differ from those of the saved model. A different number of epochs is intended, and the
+ *  file has the resolved values of options that are "auto", so neither is reported. */
 static void describe_differences(const struct library *library, graft_model *model, char *text, size_t capacity)
 {
     graft_option option = GRAFT_INIT(graft_option);

@@ -1,4 +1,4 @@
-/* A thread that waits, because MPI does not return to the one that called it.
+/* Implements deadlines with a separate thread, because a call of MPI that waits does not return to its caller.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deadline.h"
 
@@ -16,8 +16,8 @@ static double          limit;
 static int             exit_code;
 static char            text[256];
 
-/** The time between two looks at the clock. A look that is later than SUSPENDED seconds follows a time in which the
- *  whole process was suspended, which does not count. */
+/** The thread reads the clock every STEP seconds. If more than SUSPENDED seconds have passed between two readings, the
+ *  whole process was suspended, and that time does not count. */
 static const double STEP = 0.1, SUSPENDED = 2;
 
 static double now(void)
@@ -77,7 +77,7 @@ void deadline_begin(double seconds, int code, const char *line)
     limit = seconds;
     exit_code = code;
     is_over = 0;
-    /* Signals are for the thread that works. */
+    /* The new thread blocks all signals, so that the main thread receives them. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     is_running = start_watch();

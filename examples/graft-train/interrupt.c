@@ -1,5 +1,5 @@
-/* Interruption: a first SIGINT or SIGTERM cancels the call of the library that runs, a second one ends the program at
- * once.
+/* Handles SIGINT and SIGTERM. The first signal cancels the running call of the library, and the second signal ends the
+ * program immediately.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "interrupt.h"
 
@@ -9,10 +9,11 @@
 
 static volatile sig_atomic_t caught;
 
-/** Whose calls a signal cancels; NULL: none. */
+/** The library whose calls a signal cancels, or NULL. */
 static const graft_api *_Atomic cancellable;
 
-/** Threads of OpenMP may run this too, so the signal is noted before its effect can be seen. */
+/** OpenMP threads may run this handler too. It therefore stores the signal before it cancels the call, so that a
+ *  cancelled caller finds the signal. */
 static void cancel(int number)
 {
     const graft_api *api = atomic_load(&cancellable);
@@ -21,7 +22,9 @@ static void cancel(int number)
     if (api != NULL) api->cancel(api->context);
 }
 
-/** Ignored signals stay ignored, such as SIGINT of programs in the background of a script. */
+/** Install the handler, unless the signal is ignored. Scripts start background programs with SIGINT ignored, for
+ * example.
+ */
 static void listen_to(int number)
 {
     struct sigaction before, action = { .sa_handler = cancel };

@@ -1,4 +1,4 @@
-/* Texts, numbers and options as JSON.
+/* Converts strings, numbers and options to JSON.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "json_text.h"
 

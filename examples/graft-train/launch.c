@@ -1,4 +1,4 @@
-/* The variables of launchers.
+/* Reads the environment variables of launchers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "launch.h"
 
@@ -7,17 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/** Variables that launchers set for their processes. */
+/** The variables that a launcher sets for its processes. */
 struct launcher {
     const char *size, *rank;
 };
 
-/** Those of Open MPI, and of MPICH and its relatives. */
+/** The variables of Open MPI, and of MPICH and MPI libraries that are derived from it. */
 static const struct launcher LAUNCHERS[] = { { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK" },
                                              { "PMI_SIZE", "PMI_RANK" } };
 enum { N_LAUNCHERS = sizeof LAUNCHERS / sizeof *LAUNCHERS };
 
-/** Those of others: of a step of Slurm, which may be smaller than its allocation, of MVAPICH and of IBM's jsrun. */
+/** The variables of other launchers: of a Slurm step, which may be smaller than its allocation, of MVAPICH and of jsrun
+ *  of IBM. */
 static const struct launcher OTHERS[] = { { "SLURM_STEP_NUM_TASKS", "SLURM_PROCID" },
                                           { "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK" },
                                           { "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK" } };
@@ -58,7 +59,8 @@ int launch_is_known(void)
     return 0;
 }
 
-/** All of a file of /proc, with its length; NULL if it cannot be read. The caller frees it. */
+/** Returns the contents of a file of a process in /proc, and their length. Returns NULL if the file cannot be read. The
+ *  caller frees the contents. */
 static char *read_process(long process, const char *file, size_t *length)
 {
     enum { PIECE = 1 << 16 };
@@ -83,7 +85,7 @@ static char *read_process(long process, const char *file, size_t *length)
     return text;
 }
 
-/** Whether a process has a variable. */
+/** Returns whether a process has an environment variable. */
 static int process_has(long process, const char *variable)
 {
     size_t       length = 0;
@@ -97,7 +99,8 @@ static int process_has(long process, const char *variable)
     return found;
 }
 
-/** Whether a process has a library of MPI, by itself: what is preloaded comes into shells too. */
+/** Returns whether a process has loaded an MPI library itself. Preloaded libraries do not count, because shells load
+ *  them too. */
 static int process_has_mpi(long process)
 {
     size_t    length = 0;
@@ -119,8 +122,8 @@ static long parent_of(long process)
     return parent;
 }
 
-/** An MPI process between the launcher and this one, from which this one has its variables; 0 if there is none. The
- *  launcher itself has not got them. */
+/** Returns an ancestor of this process that is an MPI process, from which this process has inherited the variable of
+ *  the launcher, or 0. The launcher itself does not have the variable. */
 static long find_mpi_ancestor(const char *variable)
 {
     for (long process = getppid(); process > 1 && process_has(process, variable); process = parent_of(process))

@@ -1,4 +1,4 @@
-/* The library: finding and opening it, its interfaces, its options.
+/* Finds and opens the library, fetches its interfaces, and sets and lists its options.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE 1 /* dladdr() in find_library.h */
 #include "library.h"
@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-/** Fetch an interface that this program needs. */
+/** Fetch a required interface of the library. */
 static int32_t require(const struct library *library, const char *id, uint64_t size, const void **table,
                        graft_error *error)
 {
@@ -29,7 +29,8 @@ static int32_t apply_setting(const struct library *library, const char *setting,
     return rc;
 }
 
-/** Name of module number `index` if it is a kernel, "" if it is not, NULL past the last. */
+/** Returns the name of module number `index` if it is a kernel, "" if it is not a kernel, and NULL after the last
+ * one. */
 static const char *kernel_name(const struct library *library, int32_t index)
 {
     graft_error        error = GRAFT_INIT(graft_error);
@@ -49,7 +50,8 @@ static int is_kernel(const struct library *library, const char *word)
     return 0;
 }
 
-/** Check the name early: the library would look for the kernel only after the data set has been read. */
+/** Check the name of the kernel early, because the library searches for the kernel only after it has read the data
+ * set. */
 static int32_t check_kernel(const struct library *library, const char *chosen, graft_error *error)
 {
     const char *name;
@@ -132,7 +134,7 @@ int32_t library_option(const struct library *library, const char *key, graft_opt
 
 enum { LINE = 100, COLUMN = 32 };
 
-/** The length of a word without its last choice, which stands behind a '|'. */
+/** Returns the length of a word without its last alternative, which follows a '|'. */
 static int last_choice(const char *word, int length)
 {
     int before = length - 1;
@@ -141,7 +143,7 @@ static int last_choice(const char *word, int length)
     return before > 1 ? before : LINE - COLUMN;
 }
 
-/** Print words from COLUMN on, in lines of at most LINE columns; the cursor is at column `at`. */
+/** Print words in lines of at most LINE columns, indented to COLUMN. The cursor is initially at column `at`. */
 static void print_words(const char *text, int at)
 {
     const char *gap = "";
@@ -163,7 +165,8 @@ static void print_words(const char *text, int at)
     printf("\n");
 }
 
-/** An option and its default value; beside it what it is for, its values, and when it has an effect. */
+/** Print an option and its default value in the first column, and its purpose, its values, and the condition under
+ *  which it has an effect in the second column. */
 static void print_option(const graft_option *option)
 {
     char values[256];
@@ -204,6 +207,6 @@ void library_kernel(const struct library *library, char *name, size_t capacity)
 
     snprintf(name, capacity, "none");
     if (library->mxm->explain(library->api->context, NULL, text, sizeof text, &error) < 0) return;
-    text[strcspn(text, " ")] = '\0'; /* the name comes first, and may hold any other sign */
+    text[strcspn(text, " ")] = '\0'; /* the name is the first word, and contains no space */
     if (is_kernel(library, text)) snprintf(name, capacity, "%s", text);
 }

@@ -1,4 +1,4 @@
-/* The library: finding and opening it, its interfaces, its options.
+/* The library, its interfaces and its options.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -26,20 +26,20 @@ struct library {
     const graft_model_api  *models;
 };
 
-/** Open the library. */
+/** Find and open the library, and fetch its interfaces. */
 int32_t library_init(struct library *library, const graft_host *host, graft_error *error);
 void    library_fini(struct library *library);
 
-/** Set the options of the command line. */
+/** Set the options that the command line has. */
 int32_t library_configure(const struct library *library, const struct arguments *arguments, graft_error *error);
 
-/** Description of an option by key; ERR_NOT_FOUND if there is none. */
+/** Get the description of the option with a key. Returns ERR_NOT_FOUND if the option does not exist. */
 int32_t library_option(const struct library *library, const char *key, graft_option *option, graft_error *error);
 
 /** Print the usual options by group, or all of them. */
 int32_t library_list_options(const struct library *library, int all, graft_error *error);
 
-/** Name of the sparse kernel that ran last; "none" if none has. */
+/** Get the name of the sparse kernel that ran last, or "none" if no kernel has run. */
 void library_kernel(const struct library *library, char *name, size_t capacity);
 
 #endif

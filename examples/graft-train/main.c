@@ -1,5 +1,5 @@
-/* graft-train, the reference host: trains a graph neural network through the interfaces in abi/, and shows the order of
- * calls of a host. main(), at the end, has the order of events; every step has its own file.
+/* graft-train, the reference host. It trains a graph neural network through the interfaces in abi/, and demonstrates
+ * the order of the calls of a host. run_host(), at the end of this file, has this order. Every step has its own file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "arguments.h"
 #include "checkpoint.h"
@@ -20,7 +20,7 @@
 
 enum { STACK_KB = 256 };
 
-/** The log of the library goes to standard error, above the progress bar if there is one. */
+/** Print a line of the log of the library to standard error. If there is a progress bar, the line is above it. */
 static void print_log(void *self, graft_log_level level, const char *message)
 {
     static const char *const NAMES[] = { "debug", "info", "warning", "error" };
@@ -45,15 +45,16 @@ done:
     return rc;
 }
 
-/** Return whether an output was written; if not, print the error and set the exit code. What the ranks agreed on when
- *  one failed is printed later, by the rank that can. */
+/** Returns whether an output was written. Otherwise the function prints the error and sets the exit code. An error on
+ *  which all ranks have agreed is printed later, by one rank. */
 static int is_written(int32_t rc, const graft_error *error, int *code)
 {
     if (rc < 0) *code = rc == GRAFT_ERR_PEER ? problem_code(error) : problem_print(error);
     return rc >= 0;
 }
 
-/** Write all requested outputs, most of them on rank 0, also after one of them has failed. Returns the exit code. */
+/** Write all requested outputs, most of them on rank 0. If one output fails, the others are still written. Returns the
+ *  exit code. */
 static int write_outputs(struct run *run)
 {
     const char *save = run->arguments->save, *predict = run->arguments->predict, *json = run->arguments->json;
@@ -81,7 +82,8 @@ static int flush_output(int code)
     return EXIT_PROBLEM;
 }
 
-/** What must be the same on all ranks: what the program does, with which files. The library compares its options. */
+/** Check that all ranks have the same arguments, which determine the actions and the files of the program. The library
+ *  compares its options itself. */
 static int32_t compare_arguments(struct run *run, graft_error *error)
 {
     const struct arguments *a = run->arguments;
@@ -101,8 +103,8 @@ static int32_t compare_arguments(struct run *run, graft_error *error)
     return ranks_compare(&run->ranks, words, error);
 }
 
-/** Set options, which have the deadline of ranks, and join the ranks. Then agree on the errors that single ranks met
- *  before: in the command line (`read`) and in options. */
+/** Set the options, which include the deadline for other ranks, and join the ranks. Then the ranks agree on earlier
+ *  errors of single ranks, in the command line (`read`) and in options. */
 static int32_t join(struct run *run, const graft_error *read, graft_error *error)
 {
     graft_error mine = *read;
@@ -131,7 +133,7 @@ done:
     return rc;
 }
 
-/** Before the ranks have joined, each prints its own error, with its rank. */
+/** Print an error that occurred before the ranks have joined. Each rank prints its own error, with its rank. */
 static int print_alone(const graft_error *error)
 {
     if (launch_size() == 1) return problem_print(error);
@@ -139,7 +141,8 @@ static int print_alone(const graft_error *error)
     return problem_code(error);
 }
 
-/** Rank 0 prints for all; if it is the one that failed, it may not be able to, and rank 1 prints. */
+/** Print an error on which all ranks have agreed. Rank 0 prints it. If rank 0 failed it may not be able to print, so
+ *  rank 1 prints it. */
 static int print_agreed(struct run *run, const graft_error *error)
 {
     const int speaker = error->code == GRAFT_ERR_PEER && error->rank == 0 ? 1 : 0;
@@ -149,7 +152,7 @@ static int print_agreed(struct run *run, const graft_error *error)
     return problem_print(error);
 }
 
-/** All that is left to do where a saved model predicts. Over ranks rank 0 has written. */
+/** Print where the predictions of a saved model are. Over ranks rank 0 has written them. */
 static int print_predictions(const struct run *run)
 {
     const struct arguments *a = run->arguments;
@@ -159,7 +162,7 @@ static int print_predictions(const struct run *run)
     return EXIT_FINE;
 }
 
-/** A call before the first result was cancelled. Returns the exit code. */
+/** End the program after a call was cancelled before the first result. Returns the exit code. */
 static int stop_early(struct run *run, graft_error *error)
 {
     if (run_settle(run, error) < 0) return print_agreed(run, error);
@@ -173,7 +176,7 @@ static int train(struct run *run, graft_error *error)
     int32_t     rc;
     int         code;
 
-    /* One process may be killed until it trains; with ranks all must hear it. */
+    /* A signal may end a single process until training begins. Over ranks all ranks must be notified of a signal. */
     if (run->ranks.n_ranks > 1) interrupt_begin(run->library.api);
     rc = prepare(run, error);
     if (rc == GRAFT_ERR_CANCELLED) return stop_early(run, error);
@@ -201,8 +204,8 @@ static int work(struct run *run, const graft_error *read)
                                         : train(run, &error);
 }
 
-/** No file may get the number of a standard file that is closed, and a file that becomes too large is an error and no
- *  signal. */
+/** Open closed standard files, so that no other file gets their descriptors. Ignore SIGXFSZ, so that writing too large
+ *  a file is an error. */
 static void prepare_process(void)
 {
     int fd;
@@ -223,7 +226,8 @@ static int has_stack(void)
     return 0;
 }
 
-/** Not in main(), whose own frame would need the stack before it is checked. */
+/** Run the program. This is a separate function, because the stack frame of main() would use the stack before its size
+ *  is checked. */
 static __attribute__((noinline)) int run_host(int argc, char **argv)
 {
     struct arguments arguments;
@@ -236,7 +240,7 @@ static __attribute__((noinline)) int run_host(int argc, char **argv)
         problem_silence(1);
         if (freopen("/dev/null", "w", stdout) == NULL) return EXIT_PROBLEM;
     }
-    setlocale(LC_CTYPE, ""); /* for UTF-8 or ASCII output; numbers keep their point */
+    setlocale(LC_CTYPE, ""); /* for UTF-8 or ASCII output; LC_NUMERIC is unchanged */
     arguments_init(&arguments, argc, argv, &read);
     host.self = &run;
     host.log = print_log;

@@ -1,4 +1,4 @@
-/* The memory of a run: estimated before it begins, measured when it has ended.
+/* Reports the memory of a run. It is estimated before the run, and measured afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 

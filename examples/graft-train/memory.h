@@ -1,4 +1,4 @@
-/* The memory of a run: estimated before it begins, measured when it has ended.
+/* The memory of a run, which is estimated before the run and measured afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MEMORY_H
 #define MEMORY_H
@@ -10,13 +10,13 @@
 /** Print the memory of the data set and of the trainer, one line for each purpose. */
 void memory_print(const struct run *run);
 
-/** The sum of these bytes. */
+/** Returns the sum of the bytes that memory_print() prints. */
 int64_t memory_reported(const struct run *run);
 
-/** The peak memory of this process so far, in bytes. */
+/** Returns the peak memory of this process so far, in bytes. */
 int64_t memory_peak(void);
 
-/** {"data set": bytes, "features": bytes, ...}; NULL when out of memory. */
+/** Returns {"data set": bytes, "features": bytes, ...}, or NULL when out of memory. */
 json_t *memory_json(const struct run *run);
 
 #endif

@@ -1,4 +1,4 @@
-/* Messages between ranks, as JSON and as a table.
+/* Reports the messages between ranks as JSON and as a table.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "messages.h"
 #include "caches.h"
@@ -8,11 +8,11 @@
 
 #include <inttypes.h>
 
-/** Quantization error of all sampled rows, and of the pair of ranks where it is largest. */
+/** The quantization error of all sampled rows, and the largest error of a pair of ranks. */
 struct quantization {
     double sampled, nmse, expected;
     int    worst_from, worst_to;
-    double worst; /* mean of its rows */
+    double worst; /* mean error of the rows of the worst pair */
 };
 
 static void add_pair(struct quantization *sum, int from, const graft_traffic_pair *pair)
@@ -27,7 +27,7 @@ static void add_pair(struct quantization *sum, int from, const graft_traffic_pai
     sum->worst_to = pair->peer;
 }
 
-/** Sum over the pairs of item `index` of the traffic, or with -1 over all pairs. */
+/** Returns the sum over the pairs of item `index` of the traffic, or over all pairs if `index` is -1. */
 static struct quantization quantization_of(const struct run *run, int32_t index)
 {
     struct quantization sum = { .worst = 0 };
@@ -53,7 +53,7 @@ static const char *pass_name(int32_t pass)
     return pass == GRAFT_PASS_FORWARD ? "forward" : "backward";
 }
 
-/** Add the key "WHAT_forward" or "WHAT_backward". */
+/** Add a value under the key "WHAT_forward" or "WHAT_backward". */
 static void add_of_pass(json_t *layer, const char *what, const graft_traffic_item *item, json_t *value, int *bad)
 {
     char key[64];
@@ -76,7 +76,7 @@ static void add_item(json_t *layer, const struct run *run, int32_t index, const 
     add_of_pass(layer, "nmse_expected", item, json_number(error.expected / error.sampled), bad);
 }
 
-/** The last epoch by layer, summed over ranks; NULL when out of memory. */
+/** Returns the messages of the last epoch for each layer, summed over ranks, or NULL when out of memory. */
 static json_t *build_layers(const struct run *run)
 {
     json_t            *layers = json_array(), *layer = NULL;
@@ -170,7 +170,7 @@ static json_t *build_histogram(const struct run *run)
     return NULL;
 }
 
-/** Count the rows that were also sent unquantized. Returns their bytes. */
+/** Count the rows that were sent unquantized. Returns their bytes. */
 static int64_t count_raw(const struct run *run, int64_t *rows)
 {
     int64_t bytes = 0;
@@ -185,7 +185,7 @@ static int64_t count_raw(const struct run *run, int64_t *rows)
     return bytes;
 }
 
-/** Whether ranks share columns of sums: then no raw rows could be sent in place of what is. */
+/** Returns whether ranks share columns of sums. In that case there is no alternative of sending raw rows. */
 static int shares_columns(const graft_traffic *traffic)
 {
     return traffic->halo_bytes_per_epoch > 0 && traffic->halo_bytes_if_post == 0;
@@ -219,7 +219,7 @@ void messages_json(json_t *report, const struct run *run, int *bad)
     json_add(report, "quant_nmse_expected", json_number(error.expected / error.sampled), bad);
 }
 
-/** The formula of the expected |x - x'|^2 of a row of D elements with step S between levels. */
+/** Returns the formula of the expected |x - x'|^2 of a row of D elements with step S between levels. */
 static const char *expected_name(const graft_traffic_item *item)
 {
     if (item->code == 0) return "";
@@ -227,7 +227,7 @@ static const char *expected_name(const graft_traffic_item *item)
     return item->rounding == GRAFT_ROUND_STOCHASTIC ? "D S^2/6" : "D S^2/12";
 }
 
-/** The optional columns of the table; and whether it counts records of shared columns, not rows. */
+/** The optional columns of the table, and whether the table counts records of shared columns instead of rows. */
 struct columns {
     int stale, error, share, records;
 };
@@ -259,7 +259,7 @@ static void print_item(const struct run *run, int32_t index, const graft_traffic
     printf("\n");
 }
 
-/** One line for each layer and direction with messages in the last epoch. */
+/** Print a line for each layer and direction that had messages in the last epoch. */
 static void print_layers(const struct run *run, struct columns columns)
 {
     graft_traffic_item item;
@@ -273,7 +273,7 @@ static void print_layers(const struct run *run, struct columns columns)
         if (item.rows > 0) print_item(run, i, &item, columns);
 }
 
-/** The histogram of bits, unless all rows have the same number. */
+/** Print the histogram of bits per element, unless all rows have the same number of bits. */
 static void print_histogram(const struct run *run)
 {
     const char *between = "  rows by bits ";

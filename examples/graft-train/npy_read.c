@@ -1,4 +1,5 @@
-/* Reading a list of vertices in the .npy format: magic, version, length of a Python dict in text, the dict, data.
+/* Reads a list of vertices in the .npy format. A file has a magic string, a version, the length of the text of a Python
+ * dict, this text, and the data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "npy_read.h"
 
@@ -11,15 +12,16 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as they lie in the file");
 
-enum { START = 8, TEXT = 4096 }; /* bytes before the length of the dict, and the longest dict that is read */
+enum { START = 8, TEXT = 4096 }; /* bytes before the length of the dict, and length of the longest accepted dict */
 
-/** What the dict says, as text. */
+/** The values of the dict, as strings. */
 struct header {
     char text[TEXT];
     char type[32], shape[64];
 };
 
-/** Copy the value of a key: what stands behind it between `open` and `close`. Returns 0 if there is none. */
+/** Copy the value of a key, which is the text between `open` and `close` after the key. Returns 0 if there is no
+ * value. */
 static int find_value(const char *text, const char *key, char open, char close, char *value, size_t capacity)
 {
     const char *begin = strstr(text, key), *end;
@@ -51,7 +53,7 @@ static int32_t read_header(FILE *file, const char *path, struct header *header, 
     return GRAFT_OK;
 }
 
-/** The elements of a list, from "(17,)". */
+/** Read the number of elements of a list from its shape, such as "(17,)". */
 static int32_t read_count(const char *path, const struct header *header, int64_t *count, graft_error *error)
 {
     char *end;
@@ -62,7 +64,7 @@ static int32_t read_count(const char *path, const struct header *header, int64_t
                    header->shape);
 }
 
-/** The file has exactly its elements behind the header. */
+/** Check that the file has exactly the expected data after the header. */
 static int32_t check_length(FILE *file, const char *path, int64_t expected, graft_error *error)
 {
     struct stat about;
@@ -74,7 +76,7 @@ static int32_t check_length(FILE *file, const char *path, int64_t expected, graf
                    (int64_t)about.st_size - at, expected);
 }
 
-/** int32 at the beginning of `values` become int64, from the last one on. */
+/** Convert int32 numbers at the beginning of `values` to int64 in place, beginning with the last number. */
 static void widen(int64_t *values, int64_t count)
 {
     for (int64_t i = count - 1; i >= 0; i--) {

@@ -1,4 +1,5 @@
-/* Writing arrays of numbers in the .npy format: magic, version, length of a Python dict in text, padding, data.
+/* Writes arrays of numbers in the .npy format. A file has a magic string, a version, the length of the text of a Python
+ * dict, this text with padding, and the data.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "npy_write.h"
 #include "output_file.h"
@@ -8,7 +9,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
 
-enum { PREFIX = 10, HEAD = 128 }; /* data begin at a multiple of 64 */
+enum { PREFIX = 10, HEAD = 128 }; /* the data begin at a multiple of 64 bytes */
 
 int32_t npy_write(const char *path, const void *values, int64_t count, int64_t columns, graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Writing arrays of numbers in the .npy format.
+/* Writes arrays of numbers in the .npy format.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef NPY_WRITE_H
 #define NPY_WRITE_H

@@ -1,4 +1,4 @@
-/* A file that appears whole or not at all.
+/* Writes output files atomically.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE 1 /* program_invocation_short_name */
 #include "output_file.h"
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two processes that write the same file wait for each other, for five seconds. */
+/* If two processes write the same file, one waits for the other for at most five seconds. */
 enum { TRIES = 500, PAUSE_MS = 10, WHILE_SECONDS = 60, LINKS_MOST = 40 };
 
 static int32_t write_failed(const struct output_file *file, graft_error *error)
@@ -22,7 +22,7 @@ static int32_t write_failed(const struct output_file *file, graft_error *error)
     return problem_errno(error, "write", file->path);
 }
 
-/** Whether the name still leads to the open file. */
+/** Returns whether the name still refers to the open file. */
 static int is_there(int fd, const char *name)
 {
     struct stat here, there;
@@ -31,8 +31,8 @@ static int is_there(int fd, const char *name)
            here.st_dev == there.st_dev;
 }
 
-/** Whether no process writes the file: it is not locked, or, if the file system has no locks, has not changed for a
- *  while. */
+/** Returns whether no process is writing the file. Then the file is not locked or, on a file system without locks, it
+ *  has not changed for WHILE_SECONDS. */
 static int is_dead(int fd)
 {
     struct stat info;
@@ -41,7 +41,7 @@ static int is_dead(int fd)
     return errno != EWOULDBLOCK && fstat(fd, &info) == 0 && info.st_mtime < time(NULL) - WHILE_SECONDS;
 }
 
-/** Remove the file of a process that was killed. Fails with EBUSY if its process writes it. */
+/** Remove the temporary file of a process that was killed. Fails with EBUSY if a process is still writing the file. */
 static int remove_dead(const char *name)
 {
     const int fd = open(name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -55,8 +55,8 @@ static int remove_dead(const char *name)
     return code == 0 ? 0 : -1;
 }
 
-/** The file is locked for as long as it is open, where the file system has locks. Another process may have removed it
- *  before it was. */
+/** Create the temporary file, and lock it while it is open, if the file system supports locks. Another process may have
+ *  removed the file before it was locked. */
 static int open_temporary(const char *name)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -74,7 +74,9 @@ static int open_temporary(const char *name)
     return -1;
 }
 
-/** The file behind symbolic links, which need not exist, to be freed; NULL with errno. */
+/** Returns the target of symbolic links, which need not exist. The caller frees it. Returns NULL and sets errno on
+ * failure.
+ */
 static char *follow_links(const char *path)
 {
     char  target[PATH_MAX];
@@ -131,7 +133,8 @@ done:
     return rc;
 }
 
-/** Make the new name itself safe from a power cut. File systems that cannot say so with EINVAL. */
+/** Flush the folder, so that the new name survives a power failure. File systems that do not support this return
+ * EINVAL. */
 static int sync_folder_of(const char *path)
 {
     char *copy = strdup(path);
@@ -185,7 +188,7 @@ int32_t output_check(const char *path, graft_error *error)
     int32_t            rc;
 
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-        /* Opening a pipe and closing it again would end it for its reader. */
+        /* A pipe is not opened here, because closing it again would be the end of the file for its reader. */
         return access(path, W_OK) == 0 ? GRAFT_OK : problem_errno(error, "write", path);
     }
     rc = output_begin(&file, path, error);

@@ -1,4 +1,5 @@
-/* Predictions: computed by all ranks, each for its slice or for the part of a list that is in it, and collected.
+/* Computes and writes predictions. Each rank predicts the vertices of its slice, or the part of a list that is in its
+ * slice. Rank 0 collects and writes the results.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "predict.h"
 #include "npy_read.h"
@@ -10,20 +11,20 @@
 
 /** The vertices that are predicted. */
 struct wanted {
-    int64_t  n;      /* rows of the files */
-    int64_t *list;   /* [n] as in its file, on all ranks; NULL: all vertices, in their order */
-    int64_t  n_mine; /* rows of this rank */
-    int64_t *mine;   /* [n_mine] the part of the list that is in the slice of this rank */
-    int64_t *end;    /* [n_ranks] the vertex behind the slice of each rank */
-    int64_t *rows;   /* [n_ranks] rows that each rank computes */
+    int64_t  n;      /* number of rows in the output files */
+    int64_t *list;   /* [n] list in the order of its file, on all ranks; NULL means all vertices in their order */
+    int64_t  n_mine; /* number of rows that this rank computes */
+    int64_t *mine;   /* [n_mine] part of the list that is in the slice of this rank */
+    int64_t *end;    /* [n_ranks] first vertex after the slice of each rank */
+    int64_t *rows;   /* [n_ranks] number of rows that each rank computes */
     int64_t *next;   /* [n_ranks] work space */
 };
 
-/** What the model gives for each of them. */
+/** The outputs of the model for the predicted vertices. */
 struct answers {
-    int64_t columns;       /* of float outputs; 0: it gives classes */
-    int64_t classes;       /* of probabilities */
-    void   *found;         /* [n_mine] classes, int32, or float outputs */
+    int64_t columns;       /* columns of float outputs; 0 if the model predicts classes */
+    int64_t classes;       /* columns of probabilities */
+    void   *found;         /* [n_mine] int32 classes, or [n_mine x columns] float outputs */
     float  *probabilities; /* [n_mine x classes], or NULL */
 };
 
@@ -32,7 +33,7 @@ static int is_list(const struct wanted *w)
     return w->list != NULL;
 }
 
-/** The slices of all ranks. */
+/** Find the slices of all ranks. */
 static int32_t find_slices(struct run *run, struct wanted *w, graft_error *error)
 {
     const int n_ranks = run->ranks.n_ranks;
@@ -70,7 +71,7 @@ static int rank_of(const struct wanted *w, int64_t vertex)
     return q;
 }
 
-/** Each rank computes the part of the list that is in its slice, in the order of the list. */
+/** Assign each entry of the list to the rank whose slice has the vertex. The order of the list is preserved. */
 static void divide_list(const struct run *run, struct wanted *w)
 {
     w->n_mine = 0;
@@ -83,7 +84,7 @@ static void divide_list(const struct run *run, struct wanted *w)
     }
 }
 
-/** Rank 0 reads the list for all. */
+/** Read the list on rank 0, and send it to all ranks. */
 static int32_t read_list(struct run *run, struct wanted *w, graft_error *error)
 {
     const int first = run->ranks.rank == 0;
@@ -96,7 +97,7 @@ static int32_t read_list(struct run *run, struct wanted *w, graft_error *error)
     if (w->list == NULL || w->mine == NULL) rc = problem_memory(error, "the list of vertices");
     TRY(ranks_agree(&run->ranks, rc, error));
     TRY(ranks_share(&run->ranks, w->n * (int64_t)sizeof *w->list, w->list, error));
-    TRY(check_list(run, w, error)); /* with the same result on all ranks */
+    TRY(check_list(run, w, error)); /* has the same result on all ranks */
     divide_list(run, w);
 done:
     return rc;
@@ -127,7 +128,7 @@ static void wanted_fini(struct wanted *w)
     free(w->next);
 }
 
-/** Whether the saved model has learnt float targets. */
+/** Returns whether the saved model was trained with float targets. */
 static int model_is_regression(const struct run *run)
 {
     const struct library *library = &run->library;
@@ -138,7 +139,7 @@ static int model_is_regression(const struct run *run)
     return 0;
 }
 
-/** The widths of what the model or the trainer gives. */
+/** Find the numbers of columns of the outputs of the model or the trainer. */
 static int32_t find_widths(const struct run *run, struct answers *answers, graft_error *error)
 {
     graft_model_info info = GRAFT_INIT(graft_model_info);
@@ -192,7 +193,7 @@ static int32_t predict(struct run *run, const struct wanted *w, const struct ans
     return run->library.train->predict(run->trainer, GRAFT_WEIGHTS_BEST, prediction.labels, prediction.logits, error);
 }
 
-/** Put rows, received one rank after the other, into the order of the list. */
+/** Reorder rows, which are grouped by rank, to the order of the list. */
 static void put_in_order(const struct run *run, const struct wanted *w, const char *from, size_t row, char *to)
 {
     int64_t at = 0;
@@ -202,7 +203,7 @@ static void put_in_order(const struct run *run, const struct wanted *w, const ch
         memcpy(to + (size_t)i * row, from + (size_t)w->next[rank_of(w, w->list[i])]++ * row, row);
 }
 
-/** Collect the rows of all ranks on rank 0, and write them: int32, or `columns` of float32. */
+/** Collect the rows of all ranks on rank 0, and write them as int32, or as `columns` columns of float32. */
 static int32_t write_rows(struct run *run, const struct wanted *w, const char *path, const void *mine, int64_t columns,
                           graft_error *error)
 {

@@ -1,4 +1,4 @@
-/* Errors: filling and printing a graft_error.
+/* Fills and prints errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "problem.h"
 

@@ -1,4 +1,4 @@
-/* Spans of a trainer: stored, written as a trace, and summed.
+/* Stores the time spans of a trainer, writes them as a trace, and sums them by phase.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
 #include "output_file.h"
@@ -36,7 +36,7 @@ done:
     return rc;
 }
 
-/** One complete event ("ph": "X"); NULL when out of memory. */
+/** Returns a complete event ("ph": "X") of the trace, or NULL when out of memory. */
 static json_t *event_of(const graft_span *span)
 {
     return json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:I, s:i, s:i, s:f, s:f, s:f}}", "name", span->phase,
@@ -46,7 +46,8 @@ static json_t *event_of(const graft_span *span)
                      "flops", span->flops, "waited", 1e6 * span->waited);
 }
 
-/** The name of a row of the trace ("ph": "M"); row 0 has the phases. NULL when out of memory. */
+/** Returns the event ("ph": "M") with the name of a row of the trace, or NULL when out of memory. Row 0 has the
+ * phases. */
 static json_t *name_of_row(int row)
 {
     char name[32] = "phases";
@@ -93,14 +94,15 @@ done:
 struct sum {
     const char *phase;
     int32_t     pass;
-    int         of; /* number of the phase of which it is a part; the own number for a phase */
+    int         of; /* number of the phase that contains this part; for a phase, its own number */
     int         number;
     double      of_seconds;
     double      seconds, bytes, flops;
-    double      busy, all; /* seconds in which threads worked; their number times the phase; 0 where unknown */
+    double      busy,
+        all; /* seconds of work of all threads; number of threads times the duration of the phase; 0 if unknown */
 };
 
-/** Order phases by descending seconds, each followed by its parts. */
+/** Compare two sums, to order phases by descending seconds. Each phase is followed by its parts. */
 static int by_seconds(const void *left, const void *right)
 {
     const struct sum *a = left, *b = right;
@@ -111,7 +113,7 @@ static int by_seconds(const void *left, const void *right)
     return a->number - b->number;
 }
 
-/** Add span i, a phase or a part, with the shares of the threads of a phase. */
+/** Add span i, which is a phase or a part, to its sum. A phase also adds the times of its threads. */
 static void add(const struct profile *profile, int64_t i, struct sum *sum)
 {
     const graft_span *phase = &profile->spans[i];
@@ -130,7 +132,8 @@ static void add(const struct profile *profile, int64_t i, struct sum *sum)
     }
 }
 
-/** Find or append the sum of a span: of a phase with of = -1, else of a part of phase `of`. -1: the array is full. */
+/** Find or append the sum of a span. With of = -1 the span is a phase, otherwise a part of phase `of`. Returns -1 if
+ *  the array is full. */
 static int find_sum(struct sum *sums, int *count, int capacity, const graft_span *span, int of)
 {
     for (int at = 0; at < *count; at++) {
@@ -144,7 +147,7 @@ static int find_sum(struct sum *sums, int *count, int capacity, const graft_span
     return (*count)++;
 }
 
-/** Sum by pass and phase or part; returns the number of sums, at most `capacity`. */
+/** Sum the spans by pass and by phase or part. Returns the number of sums, which is at most `capacity`. */
 static int add_up(const struct profile *profile, struct sum *sums, int capacity)
 {
     int count = 0, phase = -1;

@@ -1,4 +1,4 @@
-/* The time of a run by phase: a trace for chrome://tracing or Perfetto, and a table.
+/* The times of the phases of a run, as a trace for chrome://tracing or Perfetto, and as a table.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef PROFILE_H
 #define PROFILE_H
@@ -6,7 +6,7 @@
 #include "library.h"
 
 struct profile {
-    graft_span *spans; /* [count] of all epochs so far; shares of threads follow their phase */
+    graft_span *spans; /* [count] spans of all epochs so far; those of threads follow their phase */
     int64_t     count, capacity;
 };
 

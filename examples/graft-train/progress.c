@@ -1,4 +1,4 @@
-/* Progress: on a terminal one line that is redrawn, elsewhere a line per epoch.
+/* Prints progress. On a terminal it redraws one line. Otherwise it prints a line for each epoch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
@@ -36,7 +36,7 @@ void progress_begin(struct progress *progress, int regression)
     progress->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/** A number with `decimals` decimals, or "-" for NaN. */
+/** Returns a number with `decimals` decimals, or "-" for NaN. */
 static const char *number(char text[32], double value, int decimals)
 {
     if (isnan(value)) return "-";
@@ -44,7 +44,7 @@ static const char *number(char text[32], double value, int decimals)
     return text;
 }
 
-/** What is shown of an epoch: training, validation and test accuracy, or R^2. */
+/** The scores of an epoch that are shown: training, validation and test accuracy, or R^2. */
 struct scores {
     double of[3];
 };
@@ -68,8 +68,9 @@ static void print_plain(const struct progress *progress, const graft_epoch *epoc
     fflush(stdout);
 }
 
-/** Ranks do not wait for a reader of their output that has stopped to read, as launchers do when they are interrupted:
- *  the other ranks would wait too, until their deadline. Once it has stopped, it is only asked. */
+/** Returns whether the reader of the output accepts more text. A launcher stops reading when it is interrupted. Ranks
+ *  must not wait for such a reader, because the other ranks would wait for them until their deadline. After the reader
+ *  has stopped once, the function only polls it. */
 static int reader_is_ready(const struct progress *progress)
 {
     struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -107,7 +108,8 @@ static void time_left(const struct progress *progress, char text[32])
     else snprintf(text, 32, "%" PRId64 ":%02" PRId64 ":%02" PRId64, seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-/** Compose the line in one of five forms, the longest first: `head` before the bar, `tail` after it. */
+/** Compose the line in one of five forms, of which form 0 is the longest. `head` is the text before the bar, and `tail`
+ *  the text after it. */
 static void compose(const struct progress *progress, int form, char head[TEXT], char tail[TEXT])
 {
     const graft_epoch  *e = &progress->shown;
@@ -119,7 +121,7 @@ static void compose(const struct progress *progress, int form, char head[TEXT], 
     const char         *b = number(val, s.of[1], 3), *c = number(test, s.of[2], 3);
 
     time_left(progress, left);
-    snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* a constant width */
+    snprintf(speed, sizeof speed, each < 10 ? "%#.3g" : "%.1f", each); /* with a constant width */
     snprintf(head, TEXT, "%s%" PRId64 "/%" PRId64 " ", form == 0 ? "epoch " : "", e->epoch, e->epochs);
     switch (form) {
     case 0:
@@ -134,7 +136,7 @@ static void compose(const struct progress *progress, int form, char head[TEXT], 
 
 static void draw(struct progress *progress)
 {
-    /* The last column stays free: after a character there some terminals begin a new line. */
+    /* The last column stays empty, because some terminals begin a new line after a character there. */
     const int    columns = terminal_columns() - 1;
     const double share = (double)progress->shown.epoch / (double)progress->shown.epochs;
     char         head[TEXT], tail[TEXT];

@@ -1,4 +1,5 @@
-/* This program over ranks: transports, the distributed graph, and what the copies of this program tell each other.
+/* Runs this program over ranks: opens the transport, distributes the graph, and exchanges data between the copies of
+ * the program.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ranks.h"
 #include "deadline.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Initialise MPI, which waits for all ranks. */
+/** Open the transport. This initialises MPI, which waits for all ranks. */
 static int32_t open_transport(struct ranks *ranks, const struct library *library, graft_error *error)
 {
     graft_communicator all = GRAFT_INIT(graft_communicator);
@@ -72,7 +73,7 @@ int32_t ranks_prepare(struct ranks *ranks, graft_error *error)
     return ranks->reports != NULL && ranks->bytes != NULL ? GRAFT_OK : problem_memory(error, "the ranks");
 }
 
-/** Also finalises MPI, which waits for all ranks. */
+/** Close the transport. This also finalises MPI, which waits for all ranks. */
 static void close_transport(struct ranks *ranks, int code)
 {
     char line[128];
@@ -101,8 +102,8 @@ void ranks_fini(struct ranks *ranks, const struct library *library, int code)
     close_transport(ranks, code);
 }
 
-/** The training vertices of the slice, which the partition balances; NULL if there are none or memory runs out, which
- *  is no error. The caller frees it. */
+/** Returns the mask of the training vertices of the slice, which the partition balances. It is NULL if there are none
+ *  or if memory runs out, which is not an error. The caller frees it. */
 static uint8_t *training_mask(const graft_dataset *slice)
 {
     const int64_t n = slice->n_slice;
@@ -138,11 +139,12 @@ int32_t ranks_agree(struct ranks *ranks, int32_t rc, graft_error *error)
 
     if (ranks->n_ranks == 1 || rc == GRAFT_ERR_PEER) return rc;
     agreed = ranks->groups->agree(ranks->group, rc, error);
-    if (agreed < 0 && agreed == rc && error->rank == ranks->rank) *error = mine; /* no need to name this rank */
+    if (agreed < 0 && agreed == rc && error->rank == ranks->rank)
+        *error = mine; /* the message need not name this rank */
     return agreed;
 }
 
-/** A number of 62 bits that texts rarely share (FNV-1a). */
+/** Returns a hash of 62 bits of a text (FNV-1a). */
 static int64_t number_of_text(const char *text)
 {
     uint64_t number = 14695981039346656037u;
@@ -152,9 +154,9 @@ static int64_t number_of_text(const char *text)
     return 1 + (int64_t)(number >> 2);
 }
 
-enum { SHOWN = 160 }; /* bytes of a word in a message, with its end */
+enum { SHOWN = 160 }; /* bytes of a word in a message, with its terminating zero */
 
-/** Of a long word its end, where paths differ. */
+/** Copy a word for a message. A long word is shortened to its end, because paths usually differ there. */
 static void show_word(char shown[SHOWN], const char *text)
 {
     const size_t most = SHOWN - sizeof "'...'", length = text != NULL ? strlen(text) : 0;
@@ -165,13 +167,13 @@ static void show_word(char shown[SHOWN], const char *text)
     else snprintf(shown, SHOWN, "'%s%s'", length > most ? "..." : "", text + (length > most ? length - most : 0));
 }
 
-/** A word on one rank: its number, which tells words apart that look the same, and how it is shown. */
+/** A word of one rank: its hash, which distinguishes words that look the same in a message, and the shown text. */
 struct rank_word {
     int64_t number;
     char    shown[SHOWN];
 };
 
-/** Name the word that differs, and two ranks. All ranks make the same sentence. */
+/** Set an error with the word that differs, and two ranks. All ranks set the same message. */
 static int32_t report_word(struct ranks *ranks, const struct ranks_word *word, graft_error *error)
 {
     struct rank_word  mine = { .number = number_of_text(word->text) };
@@ -246,7 +248,7 @@ int32_t ranks_collect(struct ranks *ranks, const int64_t *rows, const void *mine
     return ranks->groups->gather(ranks->group, 0, ranks->bytes, mine, all, error);
 }
 
-/** Append the pairs of this rank and item `index` to `mine`, which has capacity for them. */
+/** Append the pairs of item `index` of this rank to `mine`, which has sufficient capacity. */
 static int32_t add_pairs(const struct ranks *ranks, const struct library *library, graft_trainer *trainer,
                          int32_t index, struct rank_report *mine)
 {
@@ -275,7 +277,7 @@ static int32_t collect_pairs(const struct ranks *ranks, const struct library *li
     return GRAFT_OK;
 }
 
-/** Rank 0 gathers the reports, and then the pairs of all, which it divides among the reports. */
+/** Gather the reports of all ranks, and then their pairs on rank 0, which assigns the pairs to the reports. */
 static int32_t gather_pairs(struct ranks *ranks, graft_error *error)
 {
     const struct rank_report mine = ranks->reports[ranks->rank];

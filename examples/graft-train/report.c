@@ -1,4 +1,4 @@
-/* The results of a run: JSON for programs, a few lines for people.
+/* Reports the results of a run in a JSON file and in a few printed lines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "report.h"
 #include "caches.h"
@@ -20,7 +20,7 @@ static int by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/** Median of the seconds of an epoch; NaN if there was none, or no memory to sort them in. */
+/** Returns the median of the seconds of an epoch, or NaN if there was no epoch or memory is insufficient. */
 static double median_seconds(const struct run *run)
 {
     const int64_t n = run->n_history;
@@ -39,7 +39,7 @@ static double measured(const graft_epoch *epoch, double value)
     return epoch->evaluated ? value : NAN;
 }
 
-/** Accuracies, or what a regression has in their place. */
+/** Add accuracies or, for a regression, its scores. */
 static void add_scores(json_t *to, const struct run *run, const graft_metrics *m, int *bad)
 {
     if (!run_is_regression(run)) {
@@ -99,7 +99,7 @@ static json_t *build_options(const struct run *run)
     return NULL;
 }
 
-/** The whole report, or NULL when out of memory. */
+/** Returns the whole report, or NULL when out of memory. */
 static json_t *build_report(const struct run *run)
 {
     const graft_dataset *dataset = run->dataset;
@@ -142,7 +142,8 @@ int32_t report_write(const struct run *run, const char *path, graft_error *error
 
     TRY(report != NULL ? GRAFT_OK : problem_memory(error, "the JSON report"));
     TRY(output_begin(&file, path, error));
-    /* The stream remembers a failed write, and output_end() reports it; only memory can fail otherwise. */
+    /* output_end() reports a failed write, because the stream remembers it. The only other failure is lack of
+     * memory. */
     if (json_dumpf(report, file.stream, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) != 0 && !ferror(file.stream)) {
         rc = problem_memory(error, "the JSON report");
         goto done;
@@ -155,7 +156,7 @@ done:
     return rc;
 }
 
-/** A fraction with four decimals, or "-". */
+/** Returns a fraction with four decimals, or "-" for NaN. */
 static const char *fraction(char text[32], double value)
 {
     if (isnan(value)) return "-";
@@ -163,7 +164,7 @@ static const char *fraction(char text[32], double value)
     return text;
 }
 
-/** A number of any size with four digits, or "-". */
+/** Returns a number with four significant digits, or "-" for NaN. */
 static const char *significant(char text[32], double value)
 {
     if (isnan(value)) return "-";
@@ -171,8 +172,8 @@ static const char *significant(char text[32], double value)
     return text;
 }
 
-/** The line of explain() with this name, which has measured figures after training: what parallel=auto has predicted
- *  and the last step, or the idle time of workers. */
+/** Print the line of explain() with this name. After training the line has measured figures: the predictions of
+ *  parallel=auto and the last step, or the idle time of workers. */
 static void explained_print(const struct run *run, const char *name)
 {
     char        begin[32];

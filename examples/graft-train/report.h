@@ -1,4 +1,4 @@
-/* The results of a run: JSON for programs, a few lines for people.
+/* The results of a run, as a JSON file and as a printed summary.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef REPORT_H
 #define REPORT_H

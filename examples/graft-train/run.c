@@ -1,4 +1,5 @@
-/* A run: data set, trainer, checkpoint, the loop over epochs, the final evaluation.
+/* Performs a run: opens the data set, creates the trainer, loads the checkpoint, trains in a loop over epochs, and
+ * evaluates at the end.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 #include "checkpoint.h"
@@ -11,13 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** The transport for calls of the library that all ranks make; NULL for one process. */
+/** Returns the transport for collective calls of the library, or NULL in one process. */
 static const graft_transport *transport_of(const struct run *run)
 {
     return run->ranks.n_ranks > 1 ? &run->ranks.transport : NULL;
 }
 
-/** Whether the trainer could use caches of a state. A trainer without caches has no item of this name. */
+/** Returns whether the trainer has caches that a state could contain. The state of a trainer without caches has no item
+ *  of this name. */
 static int uses_caches(const struct run *run)
 {
     static const int64_t   none[4];
@@ -33,7 +35,9 @@ static void warn_of_caches(const struct run *run, const char *reason)
             run->arguments->resume, reason);
 }
 
-/** Over ranks: warn if training continues with empty caches. If the library refuses the caches of rank 0, it warns. */
+/** Over ranks, warn if training continues with empty caches. The library itself warns if it refuses the caches of rank
+ * 0.
+ */
 static int32_t compare_caches(struct run *run, const struct checkpoint_facts *facts, graft_error *error)
 {
     graft_error reason = facts->no_caches;
@@ -68,7 +72,7 @@ static void read_progress(struct run *run)
     }
 }
 
-/** What is completed, such as "after epoch 2 of 4", or "in epoch 3 of 4, after 20 of 230 batches". */
+/** Print the completed part, such as "after epoch 2 of 4", or "in epoch 3 of 4, after 20 of 230 batches". */
 static void print_progress(FILE *to, const struct run *run, int64_t total)
 {
     if (run->batch == 0) {
@@ -76,7 +80,8 @@ static void print_progress(FILE *to, const struct run *run, int64_t total)
         return;
     }
     fprintf(to, "in epoch %" PRId64 " of %" PRId64 ", after %" PRId64, run->epochs + 1, total, run->batch);
-    if (run->n_batches > 0) fprintf(to, " of %" PRId64, run->n_batches); /* files of older builds do not say */
+    if (run->n_batches > 0)
+        fprintf(to, " of %" PRId64, run->n_batches); /* files of older builds do not have the number */
     fputs(" batches", to);
 }
 
@@ -102,20 +107,20 @@ int run_is_regression(const struct run *run)
     return run->dataset->float_targets != NULL;
 }
 
-/** Whether the data set can be trained on. If not, the weights must come from a checkpoint. */
+/** Returns whether the data set can be used for training. Otherwise a checkpoint must have the weights. */
 static int is_trainable(const struct run *run)
 {
     return run->dataset->split != NULL &&
            (run->dataset->labels != NULL || run->dataset->targets != NULL || run_is_regression(run));
 }
 
-/** Whether there is no training, but a model of a file that predicts. */
+/** Returns whether a saved model only predicts, without training. */
 static int only_predicts(const struct run *run)
 {
     return run->arguments->model != NULL || !is_trainable(run);
 }
 
-/** Whether there is something to do with the data set. */
+/** Check that the arguments request an action that is possible with the data set. */
 static int32_t check_purpose(const struct run *run, graft_error *error)
 {
     const struct arguments *a = run->arguments;
@@ -128,7 +133,7 @@ static int32_t check_purpose(const struct run *run, graft_error *error)
                    a->dataset);
 }
 
-/** Open the data set: all of it, or over ranks the slice of this rank. */
+/** Open the data set. Over ranks only the slice of this rank is opened. */
 static int32_t open_data(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
@@ -147,7 +152,7 @@ done:
     return rc;
 }
 
-/** The model of a prediction without a trainer, from --model or else from the checkpoint. */
+/** Load the model for a prediction without a trainer, from the file of --model or else from the checkpoint. */
 static int32_t open_model(struct run *run, graft_error *error)
 {
     const struct library *library = &run->library;
@@ -225,7 +230,7 @@ int32_t run_settle(struct run *run, graft_error *error)
 
     interrupt_end();
     number = interrupt_signal();
-    /* Agreeing on ERR_CANCELLED also clears requests that no call has honoured, such as requests of another rank. */
+    /* Agreeing on ERR_CANCELLED also clears pending requests for cancellation, such as requests of another rank. */
     rc = ranks_agree(&run->ranks, number != 0 ? GRAFT_ERR_CANCELLED : GRAFT_OK, error);
     if (rc < 0 && rc != GRAFT_ERR_CANCELLED) return rc;
     TRY(ranks_largest(&run->ranks, &number, error));
@@ -234,7 +239,7 @@ done:
     return rc;
 }
 
-/** Epochs until all are completed, or option patience ends them, or until a call returns ERR_CANCELLED. */
+/** Train until all epochs are completed, option patience ends training, or a call returns ERR_CANCELLED. */
 static int32_t train_epochs(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc = GRAFT_OK;
@@ -254,8 +259,8 @@ done:
     return rc;
 }
 
-/** Save what there is at once, before anything that takes time. If a rank fails, the outputs are tried again at the
- *  end, and say so. */
+/** Save the state immediately, before anything that takes time. If a rank fails, the program tries to save again when
+ *  it writes its outputs, and reports a failure then. */
 static void save_interrupted(struct run *run, int64_t total)
 {
     const char *save = run->arguments->save;
@@ -273,7 +278,7 @@ static void save_interrupted(struct run *run, int64_t total)
     fprintf(stderr, "\n");
 }
 
-/** After a loss or weights that are not finite the trainer has the state of the last good epoch. */
+/** Save the state after a loss or weights were not finite. The trainer then has the state of the last good epoch. */
 static void save_last_good(struct run *run)
 {
     const char *save = run->arguments->save;
@@ -284,13 +289,13 @@ static void save_last_good(struct run *run)
     else fprintf(stderr, "graft-train: the last good state is saved in '%s/" CHECKPOINT_FILE "'\n", save);
 }
 
-/** Train until all epochs are completed, or one is interrupted. \return Also ERR_CANCELLED: no epoch and no batch is
+/** Train until all epochs are completed, or until an interrupt. \return Also ERR_CANCELLED if no epoch and no batch was
  *  completed. */
 static int32_t train_or_stop(struct run *run, int64_t total, graft_error *error)
 {
     int32_t rc;
 
-    if (run->ranks.n_ranks == 1) interrupt_begin(run->library.api); /* ranks have begun before */
+    if (run->ranks.n_ranks == 1) interrupt_begin(run->library.api); /* ranks begin to catch signals earlier */
     progress_begin(&run->progress, run_is_regression(run));
     rc = train_epochs(run, total, error);
     progress_end(&run->progress);
@@ -306,7 +311,7 @@ done:
     return rc;
 }
 
-/** Tell why there are fewer epochs than the option asks for. */
+/** Print why fewer epochs were trained than the option requests. */
 static void announce_stop(const struct run *run, int64_t total)
 {
     graft_option patience = GRAFT_INIT(graft_option);
@@ -328,7 +333,7 @@ int32_t run_train(struct run *run, graft_error *error)
     TRY(announce(run, total, error));
     TRY(train_or_stop(run, total, error));
     if (run->stopped_early) announce_stop(run, total);
-    /* Again, with what the last step has sent. */
+    /* Read the description again, because it now includes the messages of the last step. */
     TRY(run->library.train->explain(run->trainer, run->explained, sizeof run->explained, error));
     TRY(run->library.train->evaluate(run->trainer, GRAFT_WEIGHTS_BEST, &run->best, error));
     TRY(ranks_gather_reports(&run->ranks, &run->library, run->trainer, error));

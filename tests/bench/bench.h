@@ -14,8 +14,7 @@ __attribute__((format(printf, 1, 2), noreturn)) void bench_die(const char *forma
  *  parts. */
 void *bench_new(size_t count, size_t bytes, int threads);
 
-/** The bytes of this process in huge pages, and all its resident bytes. Both are -1 if the system does not report them.
- */
+/** The bytes of this process in huge pages, and its resident bytes. Both are -1 if the system does not report them. */
 struct bench_pages {
     int64_t huge, all;
 };

@@ -44,8 +44,7 @@ static graft_field field_of(void *data, graft_dtype dtype, int64_t rows, int64_t
     return f;
 }
 
-/* Create a mesh of n nodes. It is a grid of quads with `side` nodes in each direction or, for two nodes, a single line.
- */
+/* Create a mesh of n nodes. It is a grid of quads with `side` nodes in each direction or, for two nodes, a line. */
 static graft_mesh *make_mesh(int64_t n, int side)
 {
     static double   x[2 * NODES];

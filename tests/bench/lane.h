@@ -30,8 +30,7 @@ struct bench_lanes {
     int                count;
 };
 
-/** Add a lane, and return a pointer to it. The pointer is valid until the next lane is added. The strings are borrowed.
- */
+/** Add a lane, and return a pointer to it, which is valid until the next lane is added. The strings are borrowed. */
 struct bench_lane *bench_lanes_add(struct bench_lanes *lanes, const struct bench_lane *lane);
 void               bench_lanes_fini(struct bench_lanes *lanes);
 
