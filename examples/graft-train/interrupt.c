@@ -22,9 +22,7 @@ static void cancel(int number)
     if (api != NULL) api->cancel(api->context);
 }
 
-/** Install the handler, unless the signal is ignored. Scripts start background programs with SIGINT ignored, for
- * example.
- */
+/** Install the handler, unless the signal is ignored. Scripts ignore SIGINT in background programs, for example. */
 static void listen_to(int number)
 {
     struct sigaction before, action = { .sa_handler = cancel };

@@ -74,8 +74,7 @@ static int open_temporary(const char *name)
     return -1;
 }
 
-/** Returns the target of symbolic links, which need not exist. The caller frees it. Returns NULL and sets errno on
- * failure.
+/** Returns the target of symbolic links, which need not exist. The caller frees it. Failures return NULL and set errno.
  */
 static char *follow_links(const char *path)
 {

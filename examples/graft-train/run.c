@@ -35,9 +35,7 @@ static void warn_of_caches(const struct run *run, const char *reason)
             run->arguments->resume, reason);
 }
 
-/** Over ranks, warn if training continues with empty caches. The library itself warns if it refuses the caches of rank
- * 0.
- */
+/** Over ranks, warn if training continues with empty caches. The library itself warns if it refuses those of rank 0. */
 static int32_t compare_caches(struct run *run, const struct checkpoint_facts *facts, graft_error *error)
 {
     graft_error reason = facts->no_caches;
