@@ -12,10 +12,10 @@ enum { TAIL = 64, MARK = 0xA5, ROWS = 11, INNER = 8, WIDTH = 6 };
 /* A struct of the contract followed by more memory. */
 struct stretched {
     _Alignas(16) unsigned char bytes[1024];
-    size_t used, zeros; /* number of bytes of the original, and the end of the zeros behind it */
+    size_t used, zeros; /* number of bytes of the original, and the end of the zeros after it */
 };
 
-/* Copy a struct for the library to write. The copy claims `size` bytes, and the bytes behind the original have a known
+/* Copy a struct for the library to write. The copy claims `size` bytes, and the bytes after the original have a known
  * pattern. */
 static void *stretch_out(struct stretched *room, const void *original, size_t bytes, size_t size)
 {
@@ -37,7 +37,7 @@ static void *stretch(struct stretched *room, const void *original, size_t bytes,
     return room->bytes;
 }
 
-/* Whether nothing was written at byte `from` or behind it. */
+/* Returns whether nothing was written at byte `from` or after it. */
 static int untouched(const struct stretched *room, size_t from)
 {
     for (size_t i = from; i < sizeof room->bytes; i++) {
@@ -172,7 +172,7 @@ static int written_as_far(const char *name, int32_t rc, const struct stretched *
               name, size);
 }
 
-/* Bytes behind the end of a shorter output struct must stay unchanged. */
+/* Bytes after the end of a shorter output struct must remain unchanged. */
 static int kept_behind(const struct stretched *room, const void *original, size_t from)
 {
     return memcmp(room->bytes + from, (const char *)original + from, room->used - from) == 0;

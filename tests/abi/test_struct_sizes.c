@@ -1,5 +1,5 @@
 /* Checks the size rule for each struct that crosses the interface: with fewer fields, unchanged, and with 64 more
- * bytes. Results must be the same, nothing may be written behind an output, and unknown input that is not zero must be
+ * bytes. Results must be the same, nothing may be written after an output, and unknown input that is not zero must be
  * refused. test_sizes.c has the structs of products and of training, test_negotiation.c those of graft_open().
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/tap.h"
@@ -65,7 +65,7 @@ static void fill(void)
     out = (graft_dense){ sizeof out, GRAFT_F32, N, WIDTH, WIDTH, result };
 }
 
-/* Copy a struct so that it claims `size` bytes and has the byte `tail` everywhere behind its known fields. */
+/* Copy a struct so that it claims `size` bytes and has the byte `tail` everywhere after its known fields. */
 static void *place_struct(struct room *room, const void *original, size_t bytes, size_t size, int tail)
 {
     const uint32_t said = (uint32_t)size;
@@ -108,7 +108,7 @@ static void try_input(const char *name, const void *original, size_t bytes, size
     ok(rc == GRAFT_ERR_UNSUPPORTED, "what a newer one asks for is refused");
 }
 
-/* Check an output struct: nothing may be written behind its end, and its contents are the same for every size. */
+/* Check an output struct: nothing may be written after its end, and its contents are the same for every size. */
 static void try_output(const char *name, size_t bytes, int32_t (*call)(void *output))
 {
     static const unsigned char nothing[ROOM];

@@ -5,7 +5,7 @@
  * The first byte of an input selects the test: with bit 0, the two functions that check a frame; otherwise collective
  * calls of 2 to 4 ranks, of which this process is one. The other ranks send bytes of the input. If a byte of the input
  * says so, they send the frame and payload that this rank sent last, with their own rank as sender, so that the calls
- * go on.
+ * continue.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "target.h"
 

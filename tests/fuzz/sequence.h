@@ -49,7 +49,7 @@ static void *pick(struct supply *s, enum misuse_kind kind, int of)
     return q.m[of].handle[kind];
 }
 
-/* Copy a struct so that it claims another size. The bytes behind it are zeros, or not. */
+/* Copy a struct so that it claims another size. The bytes after it are zeros or other values. */
 static void *resized(struct supply *s, const void *from, size_t size)
 {
     static _Alignas(16) unsigned char room[4][ROOM];

@@ -19,7 +19,7 @@ enum fault {
     FAULT_DOUBLED,   /* the message is sent twice */
     FAULT_REORDERED, /* the message is sent after the next one to the same rank, or after a while */
     FAULT_DROP,      /* the message never arrives */
-    FAULT_STOP,      /* the rank sleeps for longer than the deadline of the others, and then goes on */
+    FAULT_STOP,      /* the rank sleeps for longer than the deadline of the others, and then continues */
     FAULT_DIE,       /* the rank neither sends nor receives any more */
     FAULTS
 };

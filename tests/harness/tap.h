@@ -1,5 +1,5 @@
-/* The Test Anything Protocol, as far as tests need it. A failed check prints a line "not ok", and the program goes on.
- * It exits with 0, so that the runner reads all lines; any other exit status means a crash.
+/* The Test Anything Protocol, as far as tests need it. A failed check prints a line "not ok", and the program
+ * continues. It exits with 0, so that the runner reads all lines; any other exit status means a crash.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TAP_H
 #define TAP_H

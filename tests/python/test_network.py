@@ -49,7 +49,7 @@ class Host:
 
     def field(self, array):
         """Make a borrowed view of an array with any strides."""
-        steps = [max(stride // array.itemsize, 1) for stride in array.strides]  # 0 in a dimension of 1
+        steps = [max(stride // array.itemsize, 1) for stride in array.strides]  # a dimension of 1 may have stride 0
         self.kept.append(array)
         made = struct_of("graft_field", dtype={4: F32, 8: F64}[array.itemsize], n_rows=array.shape[0],
                          n_columns=array.shape[1], row_stride=steps[0], column_stride=steps[1],

@@ -445,7 +445,7 @@ static void test_adapt_refused(void)
     }
 }
 
-/* Rows that at first have no quantization error have one later, when the budget cannot be met any more. */
+/* Rows have no quantization error at first. Later they have one, and the budget can no longer be met. */
 static void test_later(void)
 {
     static const char *const   settings[] = { ADAPTIVE, "halo.budget", "error:1e-9", NULL };

@@ -1,10 +1,10 @@
-/* A host for test_resources.py that wants more threads than the system starts: team_host together|ranks|again|second.
- * It prints how many threads each trainer has.
+/* A host for test_resources.py that requests more threads than the system can start: team_host
+ * together|ranks|again|second. It prints how many threads each trainer has.
  *
  *   together   each of 3 threads is a rank, and they train
  *   ranks      the same, but each rank makes its first call alone
  *   again      one thread opens a context, closes it, and opens another one
- *   second     a second thread goes on training in the context of the first
+ *   second     a second thread continues training in the context of the first
  * SPDX-License-Identifier: Apache-2.0 */
 #include "graft_edge.h"
 #include "graft_load.h"

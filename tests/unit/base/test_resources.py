@@ -132,7 +132,7 @@ def test_teams():
 
     def two_threads(room):
         first = min(4, 1 + room)
-        left = room - (first - 1)  # the second thread is one of those that can start
+        left = room - (first - 1)  # the second thread of the host is included in `room`
         return [first] if left == 0 else [first, min(4, left)]
 
     for mode, expected, rooms in (("again", two_contexts, range(5)), ("second", two_threads, range(8))):

@@ -1,6 +1,6 @@
-/* Checks how many threads a call gets, and how many are started for it: as many as its operations justify. The first
- * calls are made by a thread that has no team yet. Threads must have the floating-point traps of the host in loops of
- * the host.
+/* Checks how many threads a call uses and starts. The number must be justified by the number of its operations. The
+ * first calls are made by a thread that has no team yet. Threads must have the floating-point traps of the host in
+ * loops of the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/call.h"
 #include "base/context.h"

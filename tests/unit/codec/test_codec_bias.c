@@ -60,10 +60,10 @@ static double zero(struct sample *sample)
     return 0;
 }
 
-/* Kinds of rows: random numbers, of which some elements are replaced. */
+/* The kinds of rows. A row has random numbers, of which the first, the middle and the last may be replaced. */
 static const struct kind {
     double (*draw)(struct sample *sample);
-    float       first, middle, last; /* 0 keeps the random number */
+    float       first, middle, last; /* replacements; 0 leaves the random number unchanged */
     const char *name;
 } kinds[] = {
     { normal_number, 0, 0, 0, "normal" },

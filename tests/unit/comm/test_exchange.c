@@ -226,7 +226,8 @@ static int32_t check_extrema(struct rank *r)
     return rc;
 }
 
-/* One rank after the other fails, and then two at once. All must return the same error and be able to go on. */
+/* Let each rank fail in turn, and then several ranks at once. All ranks must return the same error, and the
+ * communicator must remain usable. */
 static int32_t check_agreement(struct rank *r)
 {
     for (int32_t bad = 0; bad <= r->n_ranks; bad++) {

@@ -123,7 +123,7 @@ static void test_stopped_job(void)
         run.bad_rank = 1;
         run.faulty.kind = FAULT_DELAY;
         run.faulty.at = 20;
-        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* the others wait half a second of these */
+        run.faulty.seconds = 4.5 * RUN_TIMEOUT; /* the other ranks wait only for half a second of this time */
         run_one(&run, script_and_more);
         for (int32_t i = 0; i < run.n_ranks; i++)
             if (run.ranks.at[i].rc < 0) _exit(1);

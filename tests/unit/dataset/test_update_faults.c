@@ -187,8 +187,9 @@ static int32_t absent_body(struct host *host)
     return rc;
 }
 
-/* The split gains a training vertex that no step computes. update() must refuse it, and training goes on as before.
- * Without row masks it is accepted, and a new trainer with the same state goes on likewise. */
+/* The new split has a training vertex whose row no step computes. update() must refuse it, and training must continue
+ * as before. Without row masks it must be accepted, and a new trainer with the same state must continue in the same
+ * way. */
 static int32_t split_body(struct host *host)
 {
     struct faults_job  *job = host->all->arg;

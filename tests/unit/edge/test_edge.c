@@ -129,7 +129,8 @@ static void test_in_place(graft_dtype dtype)
     edge_scene_fini(&s);
 }
 
-/* Scores of rows with three entries, as multiples of the largest number or of others. */
+/* Scores of rows with three entries. Those of far_share are multiples of the largest float, and those of far_score are
+ * the scores themselves. */
 static const double far_share[][3] = {
     { 1, -1, 1 }, { -1, -1, -1 }, { -1, 1e-38, 2e-38 }, { 0.9, 0.6, -0.9 }, { -0.9, -1, -0.97 }
 };
@@ -152,7 +153,7 @@ static int count_wrong_softmax(const graft_dense *s, const graft_dense *p)
 
         for (int64_t e = first; e < first + 3; e++)
             sum += expl(fminl((long double)oracle_element(s, e, head) - (long double)oracle_element(s, entry, head),
-                              1000)); /* exp() of this is 0 too */
+                              1000)); /* 1 / exp(1000) is 0 in doubles too */
         wrong += !(fabs(oracle_element(p, entry, head) - (double)(1 / sum)) < 1e-6);
     }
     return wrong;

@@ -474,7 +474,7 @@ def test_nonfinite():
 
 
 def test_patience():
-    """Training ends early after so many epochs without a better validation, which is no failure."""
+    """Training must end early after a number of epochs without improvement of the validation. That is not a failure."""
     folder, report = f"{base}/patient", f"{base}/patient.json"
     result = run(data, *MODEL, "--set", "epochs=900", "patience=4", "--save", folder, "--json", report)
     found = re.search(r"stopped early after epoch (\d+) of 900: no better validation in 4 epochs", result.stdout)
@@ -558,7 +558,8 @@ def test_interrupt_epoch(folder):
 
 
 def test_interrupt_anywhere(folder):
-    """A signal in the middle of a product must do no harm. With oneDNN it would on a stack of the usual size."""
+    """A signal in the middle of a product must not corrupt memory, which it would with oneDNN if the handler ran on the
+    normal stack."""
     ended = []
     for turn in range(8):
         child = begin_long(folder, "epoch 2/")

@@ -79,8 +79,8 @@ def test_peak():
 
 
 def test_short_cuts():
-    """What saves work is on by default, is reported, and is missing when switched off. A symmetric graph stays so in
-    any vertex order."""
+    """Options that avoid work must be enabled by default, reported, and absent from the report when they are disabled.
+    A symmetric graph must be recognised as symmetric in any order of its vertices."""
     few = 20  # training vertices, so few that a step does not need all 300 vertices
     scarce = f"{base}/scarce"
     shutil.copytree(data, scarce)
@@ -122,7 +122,8 @@ def test_dense_types():
 
 
 def test_sparse_features():
-    """Sparse features stay sparse where few elements are set, are made dense on request, and train the same model."""
+    """Sparse features must remain sparse if few elements are set, must be converted to dense features on request, and
+    must train the same model."""
     words, each = 400, 3
     bags = f"{base}/bags"
     shutil.copytree(data, bags)
@@ -168,7 +169,7 @@ def test_history():
 
 
 def test_batch_refusals():
-    """Options that minibatches exclude are refused with the reason."""
+    """Options that cannot be combined with minibatches must be refused with the reason."""
     refused("a batch of more than there is to train on", run(data, *MODEL, "--set", "batch_size=100000"), 2,
             "expected at most", "the number of training vertices")
     refused("and with history=full", run(data, *MODEL, "--set", "batch_size=100000", "history=full"), 2,

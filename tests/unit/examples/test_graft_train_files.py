@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the files that graft-train writes: test_graft_train_files.py GRAFT-TRAIN. They must be whole whenever the
-program is killed, and nothing may stay beside them after the next run. Their permissions follow the user's mask, links
-stay links, and several programs may write the same files. GRAFT_TEST_KILLS is the number of killed runs. Prints TAP."""
+"""Checks the files that graft-train writes: test_graft_train_files.py GRAFT-TRAIN. They must be complete even
+if the program is killed, and the next run must remove temporary files. Their permissions must follow the umask of the
+user, symbolic links must be preserved, and several programs may write the same files. GRAFT_TEST_KILLS is the number of
+killed runs. Prints TAP."""
 import json
 import os
 import random
@@ -65,7 +66,7 @@ def test_mask():
 
 
 def test_links():
-    """A link must stay, whether its target exists or not."""
+    """A symbolic link must be preserved, whether its target exists or not."""
     os.symlink("linked.json", f"{base}/link.json")
     for what in "does not exist", "exists":
         result = run(data, *SETTINGS, "--json", f"{base}/link.json")

@@ -27,7 +27,8 @@ def write_npy(path, descr, shape, values):
 
 
 def make_ring():
-    """Make a ring of vertices, each with edges to those near it. The features tell roughly where a vertex is."""
+    """Make a ring of vertices, each with edges to those near it. The features determine the approximate position
+    of a vertex."""
     edges = [(u, (u + d) % N) for u in range(N) for d in range(-NEAR, NEAR + 1) if d]
     places = [2 * math.pi * k * v / N for v in range(N) for k in (1, 2, 5, 11)]
     os.mkdir(folder)

@@ -1,5 +1,5 @@
-/* Checks the validators of matrices, parts of a graph, send lists and plans: what the library makes must be valid
- * however it was made, and each single change that breaks a rule must be found.
+/* Checks the validators of matrices, parts of a graph, send lists and plans. Everything that the library creates must
+ * be valid, and each single change that breaks a rule must be found.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dgraph/part.h"
 #include "entry/entry.h"

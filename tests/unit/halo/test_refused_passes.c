@@ -412,7 +412,7 @@ enum omitted { OMITS_LAST, OMITS_END, OMITS_BEGIN, OMITTED };
 static const char *const omitted_name[OMITTED] = { "the last pass", "an end", "a begin" };
 static enum omitted      omitted;
 
-/* A result must be that of its time, whatever the status of other calls. */
+/* A result must be that of its own call, independent of the status of other calls. */
 static int32_t pass_in_time(struct scene *s, const struct kind *kind, int t, int has_begin, int has_end,
                             double (*right)[OUT])
 {
@@ -481,7 +481,8 @@ static int32_t omit_body(struct host *host)
 
 /* -- a begin more ------------------------------------------------------------------------------------------------- */
 
-/* Call 3 of rank WRONG meets call 2 of the others. After that every call must fail, also one with wrong arguments. */
+/* Rank WRONG makes its call 3 while the other ranks make their call 2. After that every call must fail, even a call
+ * with wrong arguments. */
 static int32_t judge_next(struct scene *s, const struct kind *kind)
 {
     struct host *host = s->host;

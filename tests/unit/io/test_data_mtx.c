@@ -79,8 +79,8 @@ static void data_mtx_check_random(void)
     }
 }
 
-/** A long and a short row of a wide matrix, with values whose sum depends on the order of addition, which must be that
- *  of the file. */
+/** Check the order in which values of repeated entries are added. It must be that of the file. The test has a long and
+ *  a short row of a wide matrix, and values whose sums depend on the order. */
 static void check_order_of_sums(void)
 {
     enum { N = 70000, LONG = 4000, SHORT = 40 };

@@ -157,8 +157,8 @@ static void test_rounded_gradient(void)
     host_set_all(api, "self_loops=auto model.type=f32");
 }
 
-/** A prediction for a list computes other rows than one for all vertices, and sums features anew, but must round in the
- *  same way. */
+/** A prediction for a list computes different rows than a prediction for all vertices, and aggregates the features
+ *  again, but must round in the same way. */
 static void test_rounded_list(enum oracle_kind kind)
 {
     const struct training_case what = { .kind = kind, .layers = 2, .n = 60, .optimizer = { .lr = 1 } };

@@ -24,7 +24,7 @@ static int32_t refuses(struct host *host, int32_t rc, int32_t code, const char *
                          host->error.message);
 }
 
-/* A refused step must leave no trace. NaN in a target that is not read is no reason to refuse. */
+/* A refused step must not change the state. A NaN in a target that is not read must be accepted. */
 static int32_t refuse_nonfinite(struct host *host, struct network_rank *n)
 {
     graft_network_step step = GRAFT_INIT(graft_network_step);
@@ -147,7 +147,7 @@ static int32_t save_and_go_on(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Set state items: which are refused, and that edges are standardised again. */
+/* Set state items. Wrong items must be refused, and new statistics of edges must change the standardised edges. */
 static int32_t set_items(struct host *host, struct network_rank *n)
 {
     graft_state_item item = GRAFT_INIT(graft_state_item), wrong;

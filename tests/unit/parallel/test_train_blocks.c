@@ -153,7 +153,7 @@ static void test_formula(struct job *job, int32_t m, int streams)
     ok(right, "%d ranks, edges are %s: memory equals the formula", m, streams ? "received" : "held");
 }
 
-/* Where edges take most of the memory, create() must not take more than stays. */
+/* If edges take most of the memory, create() must not temporarily need more than the trainer keeps. */
 static void test_peak(struct job *job, int32_t m, const char *settings)
 {
     int right = blocks_run(job, m, settings);
@@ -221,9 +221,9 @@ static int all_refused(const struct job *job, int32_t m)
     return right;
 }
 
-/* A limit that is too low must be refused with a sentence that says what would fit: the limit that it names is enough,
- * and with one MB less it names the same limit. If an option keeps edges resident, the sentence says what edges of
- * other ranks need. */
+/* A limit that is too low must be refused with an error that recommends a limit. The recommended limit must be
+ * sufficient, and with one MB less the same limit must be recommended. If an option keeps edges resident, the error
+ * must have the memory of the edges of other ranks. */
 static void test_blocks_advice(struct job *job, const char *settings, int32_t m)
 {
     char advised[256], less[288], again[256];

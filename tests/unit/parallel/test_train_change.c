@@ -47,7 +47,7 @@ struct job {
     const struct sample_dataset *set;
     const struct change         *change;
     int64_t                      fail_at; /* number of the allocation of rank 1 that fails */
-    /* Changes that failed without memory, those that ended the communicator, and the others. */
+    /* Numbers of changes that failed because memory ran out, that ended the communicator, and that failed otherwise. */
     int32_t                      failed[3];
 };
 
@@ -231,7 +231,7 @@ static int32_t disagree_body(struct host *host)
 }
 
 /* One allocation of a change fails on one rank. Unless it was one of the transport, which ends the communicator,
- * training goes on as if nothing had been tried. */
+ * training continues as if the change had not been attempted. */
 static int32_t no_memory_body(struct host *host)
 {
     struct job    *job = host->all->arg;
@@ -338,7 +338,7 @@ static int32_t own_plan_body(struct host *host)
     return rc;
 }
 
-/* Rank 0 must warn once of an option that was set and has no effect. */
+/* Rank 0 must warn exactly once about an option that was set and has no effect. */
 static int32_t told_body(struct host *host)
 {
     static const char idle[] =

@@ -168,8 +168,8 @@ static void test_sent(const char *model)
     }
 }
 
-/* Extrema do not depend on the order of their operands. With weights as they were drawn, ranks must predict bitwise
- * what one process predicts, whatever quantized messages the steps before had. */
+/* Extrema do not depend on the order of their operands. With the initial weights the predictions of ranks must be
+ * bitwise identical to those of one process, even if the previous steps had quantized messages. */
 static void test_extrema_bits(const char *aggregator, int32_t n_ranks, const char *partition, const char *codec,
                               const char *staleness)
 {

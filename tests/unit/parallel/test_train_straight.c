@@ -59,8 +59,8 @@ static int slice_of(const struct straight *s, int64_t columns, int j)
 }
 
 /* out = A x, or A^T x, for A = D^-1/2 (A + I) D^-1/2, where each rank sums a slice of the columns. A rank uses its own
- * rows as they are and those of others as they were received, and owners use their own slice as it is and the others as
- * they were received. */
+ * rows unquantized and the rows of other ranks as they were received. An owner uses its own slice of a sum unquantized
+ * and the other slices as they were received. */
 static void gather_slices(struct straight *s, int l, int back, int64_t columns, double x[N][WIDE], double out[N][WIDE])
 {
     static double    sum[N][WIDE];
@@ -287,8 +287,8 @@ static void test_straight(int number, int32_t n_ranks, const struct manner *mann
     train_runs_free(job);
 }
 
-/* Rows that shrink by a tenth in each epoch have a drift of a ninth of their length. This holds where weights change by
- * their decay almost alone, and features are large beside gradients. */
+/* If rows shrink by a tenth in each epoch, their drift is a ninth. Weights change almost only by their decay here,
+ * because the gradients are small compared with the features. */
 static void test_train_straight_drift(const char *model)
 {
     struct job   *job = calloc(1, sizeof *job);

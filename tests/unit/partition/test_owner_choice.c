@@ -304,7 +304,8 @@ static void damage(long at)
         abort();
 }
 
-/* Owners of a partition are written to a file, and found again without partitioning, however the graph is sliced. */
+/* The owners of a partition must be written to a file, and read again without partitioning, for any slices of the
+ * graph. */
 static void test_kept(const struct graph *graph, const char *partition)
 {
     const char *const more[] = { "partition.file", path, "partition.program", partitioner, NULL };
@@ -371,7 +372,7 @@ static void test_wrong_files(const struct graph *graph, const struct graph *othe
     ok(files_in(folder) == 0, "no memory of the choice is left");
 }
 
-/* With parallel=feature vertices are dealt out in turn, whatever the method, and no file is read or written. */
+/* With parallel=feature vertices are assigned to ranks cyclically for every method, and no file is read or written. */
 static void test_one_part(const struct graph *graph)
 {
     const char *const feature[] = { "parallel", "feature", "partition.file", path, "partition.program", "/none", NULL };

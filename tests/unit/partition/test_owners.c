@@ -215,7 +215,7 @@ static void test_places(void)
     ok(files_in(folder) == 1, "no temporary file is left beside the file of owners");
 }
 
-/* A limit on the size of files must not end the process, and the old file must stay. */
+/* A limit on the size of files must not end the process, and the old file must be preserved. */
 static void test_owners_limit(void)
 {
     struct rlimit was, small;

@@ -137,8 +137,8 @@ static int recompute_refused(const char *limit, const char *recompute)
     return rc == GRAFT_ERR_NOMEM;
 }
 
-/* What the error says about recompute must be true. It is written before graph and features are made, from the least
- * memory that is needed, so at one limit or two it may not be enough for their copies too. */
+/* The statement of the error about recompute must be true. The error is made before the graph and the features, from
+ * the least required memory, so at one limit or two the memory may be insufficient for their copies. */
 static void test_recompute_limit(void)
 {
     int  hinted = 0, plain = 0, wrong = 0, short_of = 0;

@@ -80,7 +80,7 @@ int rename(const char *from, const char *to)
     return made;
 }
 
-/* One pipe tells that a save waits before it is flushed, the other lets it go on. */
+/* One pipe signals that a save has stopped before it is flushed, and the other lets it continue. */
 static int pauses[2] = { -1, -1 };
 
 int fsync(int fd)
@@ -193,7 +193,7 @@ static graft_model *load_in_child(const char *from, const graft_model_api **mine
     return model;
 }
 
-/* The same with a process that is killed. */
+/* Like the previous test, but the process is killed. */
 static void test_killed(graft_model *old)
 {
     const float   expected = first_weight(old);
@@ -222,8 +222,8 @@ static void test_killed(graft_model *old)
         diag("%lld bytes, %lld files", (long long)bytes, (long long)files_in(folder));
 }
 
-/* A save takes long in a process of its own while others save, and these must not remove its file as that of a dead
- * process. */
+/* While a save takes long in another process, other saves run. They must not mistake its temporary file for that of a
+ * dead process and remove it. */
 static void test_paused(graft_model *old)
 {
     int   said[2], go[2], status = 0, fine;
@@ -402,7 +402,7 @@ static void test_header_checksum(graft_model *old, graft_model *next)
        "a file with a changed bit does not replace the previous file, which is good");
 }
 
-/* The checksums of large tensors tell where they are damaged. */
+/* The checksums of a large tensor must show which part of it is damaged. */
 static void test_blocks(void)
 {
     graft_trainer *trainer = new_trainer("model=mlp layers=3 hidden=700 seed=1"); /* its weights have 1960000 bytes */

@@ -446,7 +446,7 @@ static void test_polling(void)
 
 /* Make one exchange of halo rows in each direction, as gat does, and check it. `h` has the number of the vertex in each
  * owned row, and afterwards the sum of the rows that are returned to it. Stale rows equal fresh ones here. The last
- * epoch is synchronous, so that no message stays in flight. */
+ * epoch is synchronous, so that no message remains in transit. */
 static int32_t halo_passes(struct rank *r, const graft_graph *g, struct gr_halo_rows *rows, int32_t epoch, int last,
                            float *h)
 {

@@ -145,8 +145,8 @@ static void test_code(struct world *w, const struct code *c, const char *cover, 
     free(few);
 }
 
-/* With the flag, and on one rank, there must be no quantization error, nor in a maximum that 8 bits do not change or
- * change little. */
+/* There must be no quantization error with flag GRAFT_AGGREGATE_EXACT, and none on one rank. Maxima are quantized, and
+ * with 8 bits their error must be small. */
 static void test_exact(struct world *w)
 {
     static const char *const two[] = { "halo.codec", "q2", NULL }, *const eight[] = { "halo.codec", "q8", NULL };
@@ -165,8 +165,8 @@ static void test_exact(struct world *w)
     free(few);
 }
 
-/* Rows are encoded by any thread and kernel as they are made, and none of that may show. Kernels add in the same order
- * as long as no row is so long that simd splits it. */
+/* Results must not depend on the thread and the kernel that compute and encode rows. Kernels add in the same order as
+ * long as no row is so long that simd splits it. */
 static void test_makers(struct world *w, const char *cover, uint32_t flags)
 {
     static const char *const one[] = { "halo.codec", "q2", "halo.rounding", "stochastic", NULL };
@@ -256,8 +256,8 @@ static void pairs_init(struct spread *s, const struct world *w, graft_csr *graph
                           .reserved = WIDTH };
 }
 
-/* Whether an element of 2 bits is rounded up or down must be drawn anew for each epoch, layer and direction. For an
- * element between two levels a third of two draws differ. */
+/* The rounding direction of an element of 2 bits must be drawn independently in each epoch, layer and direction. For an
+ * element between two levels, a third of the pairs of draws differ. */
 static void test_wire_draws(const struct world *w)
 {
     enum { FORWARD = 5, BACK = FORWARD, AGAIN, RESULTS }; /* layers 0 to 3 of an epoch, and layer 0 of the next one */

@@ -52,8 +52,8 @@ static graft_stream_status status_of(struct host *host, const graft_stream *stre
     return status;
 }
 
-/* With lag 3 and interval 2 a pair begins with states 0, 2, 4, ..., and ends three states later. A new run begins
- * anew. */
+/* With lag 3 and interval 2 a pair begins with states 0, 2, 4, ..., and ends three states later. In a new run the
+ * states are counted from 0 again. */
 static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL, *other = NULL;
@@ -77,7 +77,8 @@ static int32_t count_stream_pairs(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Mix states with targets of their own into others. Such a state ends no pair, and what waited for it is forgotten. */
+/* Mix states that have their own target with other states. A state with a target cannot be the end of an earlier pair,
+ * so pairs that wait for it must be discarded. */
 static int32_t mix_targets(struct host *host, struct network_rank *n)
 {
     graft_stream *stream = NULL;
@@ -85,7 +86,7 @@ static int32_t mix_targets(struct host *host, struct network_rank *n)
 
     snprintf(path, sizeof path, "%s/mixed", folder);
     NETWORK_CHECK(streams_of(host)->create(n->network, &stream, &host->error) == GRAFT_OK);
-    /* Groups of three: a pair of its own, a state that begins a pair, and one that ends it. */
+    /* Each group of three has a state with its own target, a state that begins a pair, and a state that ends it. */
     for (int k = 0; k < 30; k++) {
         NETWORK_CHECK(offer_state(host, n, stream, k, 0, k % 3 == 0, 0) == GRAFT_OK);
         NETWORK_CHECK(status_of(host, stream).pairs == 2 * (k / 3) + 1 + (k % 3 == 2));
@@ -141,7 +142,7 @@ static int32_t refuse_due(struct host *host, struct network_rank *n)
 }
 
 /* Offer ten thousand states: the memory limit must hold, and the kept pairs must be evenly spread (reservoir) or the
- * last ones (fifo). The loss of a network that predicts 0 tells the time of a pair; a step is made with each. */
+ * last ones (fifo). The network predicts 0, so that its loss in a step shows the time of the pair. */
 static int32_t keep_within_limit(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;

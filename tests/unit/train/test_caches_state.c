@@ -118,7 +118,7 @@ static void set_broken(struct host *host, graft_trainer *trainer)
         if (i < 3) data[0] = i == 0 ? data[0] + 1 : -2;
         else if (i == 3) places[0] = places[1];
         else if (i == 4) places[0] = N;
-        else places[2 * capacity] = 0; /* makes row 0 follow itself */
+        else places[2 * capacity] = 0; /* the successor of row 0 in the list becomes row 0 itself */
         b->refused[host->rank] += host->train->state_set(trainer, &item, &host->error) == GRAFT_ERR_FORMAT &&
                                   strstr(host->error.message, parts[i]) != NULL;
     }

@@ -1,5 +1,6 @@
-/* Checks option patience: an epoch must say when to stop, by the validation that it reports; all ranks stop in the same
- * epoch; the count goes on in another trainer with the same state, and begins anew with other data.
+/* Checks option patience. An epoch must report when training should stop, according to its validation. All ranks must
+ * stop in the same epoch. Another trainer with the same state must continue to count the epochs without improvement,
+ * and with other data it must begin to count at 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/hosts.h"
 #include "harness/outputs.h"

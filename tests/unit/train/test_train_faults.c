@@ -434,7 +434,7 @@ static int32_t call_with_size(struct host *host, graft_trainer *trainer, const g
     return rc;
 }
 
-/* A struct without a size on one rank must be refused on all, and then everything goes on. */
+/* Let one rank pass a struct without a size. All ranks must refuse it, and training must continue. */
 static int32_t act_sizes(struct host *host, graft_trainer *trainer)
 {
     const struct plot *plot = host->all->arg;
