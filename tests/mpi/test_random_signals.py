@@ -7,7 +7,7 @@ is uniform over the whole run, from the start of MPI to the end of the process. 
 
     PYTHONPATH=tests/harness python3 tests/mpi/test_random_signals.py mpiexec.mpich mpich build/graft-train 200 STOP 6
 
-On a busy machine a longer DEADLINE (halo.timeout) keeps ranks from taking slow ones for silent ones.
+On a busy machine a longer DEADLINE (halo.timeout) prevents ranks from reporting slow ranks as silent.
 
 STOP   all other ranks end within the documented bound, with one sentence that names the stopped rank. A rank that waits
        inside MPI_Init or MPI_Finalize knows no rank to name: then each says that it waited there.

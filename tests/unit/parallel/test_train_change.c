@@ -47,7 +47,7 @@ struct job {
     const struct sample_dataset *set;
     const struct change         *change;
     int64_t                      fail_at; /* number of the allocation of rank 1 that fails */
-    /* Numbers of changes that failed because memory ran out, that ended the communicator, and that failed otherwise. */
+    /* Numbers of changes that ran out of memory, of changes that ended the communicator, and of all other changes. */
     int32_t                      failed[3];
 };
 

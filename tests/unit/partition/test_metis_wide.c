@@ -1,5 +1,4 @@
-/* Checks graft-metis that is built with 64-bit indices, and compares it with that of this machine: test_metis_wide
- * WIDE-METIS
+/* Checks graft-metis with 64-bit indices, and compares it with that of this machine: test_metis_wide WIDE-METIS
  * [GRAFT-METIS]. Graphs beyond 32 bits must be refused by one and accepted by the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/graphs.h"
