@@ -226,8 +226,7 @@ static int32_t check_extrema(struct rank *r)
     return rc;
 }
 
-/* Let each rank fail in turn, and then several ranks at once. All ranks must return the same error, and the
- * communicator must remain usable. */
+/* Let ranks fail. All ranks must return the error of the lowest failed rank, and the communicator remains usable. */
 static int32_t check_agreement(struct rank *r)
 {
     for (int32_t bad = 0; bad <= r->n_ranks; bad++) {
