@@ -62,7 +62,7 @@ GRAFT_EXTERN_C_BEGIN
  *     history.L.batches  [n] the number of the batch that computed each row, counted from the beginning of the training
  *     history.L.rows     the n encoded rows without gaps, and zeros up to a multiple of 8 bytes
  *
- * If all these arrays are set between two epochs, the next epoch uses them, and training continues with the same bits.
+ * If all these arrays are set between two epochs, the next epoch uses them, and training continues bitwise.
  * Otherwise the tables are filled again. state_set() returns ERR_FORMAT for another layout, and ERR_NOT_FOUND in a
  * trainer without tables; hosts may leave these arrays out. graft_model_api.apply() does not copy tables of another
  * layout, and logs a warning.
@@ -105,8 +105,8 @@ GRAFT_EXTERN_C_BEGIN
  *              a batch with weights 1 / p_v is an unbiased estimate of the sum over all seeds. Edges that no walk of
  *              this length can reach have no estimate
  *
- * The draws for a destination are a function of (seed, epoch, batch, layer, vertex), so batches have the same bits for
- * any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
+ * The draws for a destination are a function of (seed, epoch, batch, layer, vertex), so batches are bitwise identical
+ * for any number of threads, and in any order of calls. A vertex without in-neighbours is a destination without edges.
  */
 
 /** A sampler: a graph, seeds, and batches made ahead. */

@@ -39,7 +39,7 @@ GRAFT_EXTERN_C_BEGIN
  *     order         the trainer has copies of graph, features and labels in this order (matrix_order)
  *     row_masks     a step computes only the rows on which training vertices depend; gradients are the same
  *     reuse_input   the aggregate of features without dropout is computed once, and again after update()
- *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), with the same bits
+ *     recompute     layers keep little but outputs, and recompute the rest (Mostafa 2021, SAR), bitwise alike
  *     batch_size    not 0: an epoch has a step for each batch, drawn by option fanout and others (graft_sample.h), and
  *                   evaluations use all neighbours. Over ranks batches consist of owned vertices; the halo has
  *                   features, and rows of earlier batches (graft_cache_item) or, with hec.miss=fetch, of this batch,

@@ -25,7 +25,7 @@ GRAFT_EXTERN_C_BEGIN
  *                      pairs that it belongs to
  *     patience  advise to stop after this many validations without improvement; 0: never
  *
- * All draws depend on option `seed` and counters, so ranks agree, and a restart continues with the same bits. */
+ * All draws depend on option `seed` and counters, so ranks agree, and a restart is bitwise exact. */
 
 typedef struct graft_stream graft_stream;
 

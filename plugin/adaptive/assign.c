@@ -51,7 +51,7 @@ static double seconds_of(const struct gr_assign_channel *c, int64_t bytes)
     return bytes > 0 ? c->gamma + c->theta * (double)bytes : 0;
 }
 
-/* The variance of all groups with the same bits. */
+/* The variance of all groups with one bit width. */
 static double variance_with(const struct gr_assign *a, int32_t bits)
 {
     double sum = 0;

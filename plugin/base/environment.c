@@ -10,21 +10,23 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-int gr_environment_is_ignored(const graft_context *context)
+/* Whether this context reads no variables, because the host said so, or because the program is set-user-ID or
+ * set-group-ID. */
+static int is_ignored(const graft_context *context)
 {
     return (context->host.flags & GRAFT_HOST_NO_ENVIRONMENT) != 0 || getauxval(AT_SECURE) != 0;
 }
 
 const char *gr_environment(const graft_context *context, const char *variable)
 {
-    return gr_environment_is_ignored(context) ? NULL : secure_getenv(variable);
+    return is_ignored(context) ? NULL : secure_getenv(variable);
 }
 
 char *const *gr_environment_of_child(const graft_context *context)
 {
     static char *const nothing[] = { NULL };
 
-    return gr_environment_is_ignored(context) ? nothing : environ;
+    return is_ignored(context) ? nothing : environ;
 }
 
 int gr_environment_library_folder(char *path, int64_t room)

@@ -4,10 +4,6 @@
 
 #include "base/context.h"
 
-/** Whether this context reads no variables, because the host said so, or because the program is set-user-ID or
- *  set-group-ID. */
-int gr_environment_is_ignored(const graft_context *context);
-
 /** The value of a variable; NULL if it is not set or variables are not read. */
 const char *gr_environment(const graft_context *context, const char *variable);
 

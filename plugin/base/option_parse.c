@@ -117,7 +117,7 @@ static int parse_form_number(const char *domain, const char **at, double *number
         if (*number != 0) *at = next_part(*at);
         return 1;
     }
-    if (*at == NULL && domain[length] != '=') return 0;
+    if ((*at == NULL && domain[length] != '=') || given >= sizeof text) return 0;
     if (*at != NULL) snprintf(text, sizeof text, "%.*s", (int)given, *at);
     else snprintf(text, sizeof text, "%.*s", (int)strcspn(domain + length + 1, ":|"), domain + length + 1);
     if (*at != NULL) *at = next_part(*at);

@@ -102,8 +102,10 @@ int32_t gr_network_save(graft_network *n, int32_t rc, const char *path, graft_er
     return gr_comm_agree_on(n->mesh->comm, rc, error);
 }
 
-int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *header, const char *shown,
-                               graft_error *error)
+/* Check that the metadata of a file describe this network. Files of other programs, without these texts, are
+ * accepted. Returns OK; ERR_FORMAT. */
+static int32_t check_texts(const graft_network *n, const struct gr_tensors *header, const char *shown,
+                           graft_error *error)
 {
     struct gr_network_texts texts;
     const char             *found;
@@ -169,7 +171,7 @@ static int32_t check_file(graft_network *n, const struct gr_tensor_file *from, g
 {
     const struct gr_state_items items = gr_network_items(n, NULL);
 
-    GR_TRY(gr_network_check_texts(n, &from->header, from->file.name, error));
+    GR_TRY(check_texts(n, &from->header, from->file.name, error));
     if (has_any(&from->header, "optimizer.")) {
         GR_TRY(gr_network_reserve_moments(n, error));
         n->training.has_moments = 1;

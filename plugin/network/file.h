@@ -19,10 +19,6 @@ void gr_network_texts(const graft_network *n, struct gr_network_texts *texts);
  *  tensors have names that begin with `others`; NULL: there are none. */
 struct gr_state_items gr_network_items(graft_network *n, const char *others);
 
-/** Check that the metadata of a file describe this network; files of other programs, without these texts, are accepted.
- *  \return OK; ERR_FORMAT. */
-int32_t gr_network_check_texts(const graft_network *n, const struct gr_tensors *header, const char *shown,
-                               graft_error *error);
 /** Allocate copies of the items in a file, NULL for missing items, and on the rank with the open file read and check
  *  their values. \return OK; ERR_NOMEM; ERR_IO; ERR_FORMAT. */
 int32_t gr_network_read_items(graft_network *n, const struct gr_tensor_file *from, struct gr_pool *pool, void **copies,

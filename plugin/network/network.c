@@ -96,6 +96,10 @@ static int32_t check_args(const graft_mesh *mesh, const graft_network_args *args
     if (options->model_type == GR_MODEL_BF16)
         return gr_fail(error, GRAFT_ERR_OPTION,
                        "option 'model.type' is bf16, which only trainers have; networks on meshes have f32 and f64");
+    if (gr_training_options(mesh->context)->weight_decay.number[1] != 0)
+        return gr_fail(error, GRAFT_ERR_OPTION,
+                       "option 'weight_decay' ends with ':first', which only trainers have; in networks on meshes all "
+                       "weights decay");
     GR_TRY(read_constant(mesh, args, &given->constant, error));
     given->is_free = args->is_free;
     given->loss_weight = args->loss_weight;

@@ -202,9 +202,6 @@ int32_t gr_network_reserve_training(graft_network *n, int64_t count, graft_error
 /** Allocate moments of the optimiser, which are 0 initially. They become items of the state when training.has_moments
  *  is set. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_network_reserve_moments(graft_network *n, graft_error *error);
-/** Check that the arrays of pair k are finite where they are read. \return OK; ERR_NONFINITE. */
-int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k,
-                              graft_error *error);
 
 /** Do one training step; compute the mean loss of pairs without noise; or compute the gradient of one pair without
  *  noise. All need the memory of training. `rc` is the status of this rank; first, all ranks agree on a status.
@@ -241,8 +238,6 @@ static inline int64_t gr_network_frozen_after(const graft_network *n)
 }
 
 /* state.c */
-/** Find an item by its name. \return OK; ERR_NOT_FOUND. */
-int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *item, graft_error *error);
 /** Check that the values of an item are legal. \return OK; ERR_FORMAT. */
 int32_t gr_network_check_values(const graft_state_item *item, graft_error *error);
 /** Recompute values that depend on items, after some were overwritten. */

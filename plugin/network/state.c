@@ -69,7 +69,8 @@ int32_t gr_network_check_values(const graft_state_item *item, graft_error *error
     return gr_nn_check_values(item, legal, error);
 }
 
-int32_t gr_network_find(graft_network *n, const char *name, graft_state_item *item, graft_error *error)
+/* Find an item by its name. Returns OK; ERR_NOT_FOUND. */
+static int32_t find_item(graft_network *n, const char *name, graft_state_item *item, graft_error *error)
 {
     graft_error end = { .size = sizeof end };
 
@@ -89,7 +90,7 @@ void gr_network_state_changed(graft_network *n)
 static int32_t check_item_set(graft_network *n, const graft_state_item *item, graft_state_item *ours,
                               graft_error *error)
 {
-    GR_TRY(gr_network_find(n, item->name, ours, error));
+    GR_TRY(find_item(n, item->name, ours, error));
     if (strncmp(item->name, "gradient.", 9) == 0)
         return gr_fail(error, GRAFT_ERR_NOT_FOUND, "item '%.64s' can be read, but not set", item->name);
     GR_TRY(gr_nn_check_form(item, ours, error));

@@ -131,7 +131,8 @@ static int32_t refuse_value(const graft_network *n, const char *what, int64_t k,
                    found, gr_network_row(n, node), (long long)column);
 }
 
-int32_t gr_network_check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k, graft_error *error)
+/* Check that the arrays of pair k are finite where they are read. Returns OK; ERR_NONFINITE. */
+static int32_t check_pair(const graft_network *n, const struct gr_network_pair *pair, int64_t k, graft_error *error)
 {
     for (int64_t i = 0; i < n->mesh->n_nodes; i++) {
         for (int64_t j = 0; j < n->columns.in; j++) {
@@ -363,7 +364,7 @@ int32_t gr_network_train(graft_network *n, int32_t rc, const struct gr_network_p
     const double                 begin = gr_network_clock(n);
 
     *step = (graft_network_step){ .size = sizeof *step, .is_gathering = is_gathering, .learning_rate = live.step.rate };
-    for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = gr_network_check_pair(n, &pairs[k], k, error);
+    for (int32_t k = 0; rc == GRAFT_OK && k < count; k++) rc = check_pair(n, &pairs[k], k, error);
     if (rc == GRAFT_OK) rc = gr_context_check_cancel(n->context, error);
     GR_TRY_DONE(gr_network_agree(n, rc, count, error));
     GR_TRY_DONE(compare_pairs(n, pairs, count, error));
@@ -388,7 +389,7 @@ int32_t gr_network_gradient(graft_network *n, int32_t rc, const struct gr_networ
 {
     double length;
 
-    if (rc == GRAFT_OK) rc = gr_network_check_pair(n, pair, 0, error);
+    if (rc == GRAFT_OK) rc = check_pair(n, pair, 0, error);
     GR_TRY_DONE(gr_network_agree(n, rc, 1, error));
     GR_TRY_DONE(compare_pairs(n, pair, 1, error));
     n->training.has_gradient = 0;

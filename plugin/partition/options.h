@@ -23,7 +23,8 @@ enum gr_partition_method {
 
 /* clang-format off */
 #define GR_PARTITION_OPTIONS(X)                                                                                        \
-    X(FORMS(GR_PARTITION_WORDS), method, "partition", "given", SAME, GR_USUAL, GR_NEEDS_RANKS,                         \
+    X(FORMS(GR_PARTITION_WORDS), method, "partition", "given", SAME, GR_USUAL,                                         \
+      "(processes>1 or sampler=cluster)",                                                                              \
       "METHOD:ROUNDS:SECONDS: method of assigning vertices to ranks (given: by slices; all others, with "              \
       "parallel=feature: in turn), rounds in which all ranks improve it, and how long METIS may take")                 \
     X(TEXT(), file, "partition.file", "", SAME, GR_USUAL, GR_NEEDS_OWNED,                                              \

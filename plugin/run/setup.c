@@ -61,7 +61,7 @@ static int uses_edges(const struct gr_setup *s)
 {
     const struct gr_model_options *model = gr_options_of(s->options, &gr_model_option_table);
 
-    return model->kind == GR_KIND_GAT && model->edge_features == GR_EDGE_FEATURES_ARRAY;
+    return gr_model_kind(model->kind)->attends && model->edge_features == GR_EDGE_FEATURES_ARRAY;
 }
 
 /* Check options and data of this rank, and copy what can be copied without other ranks. */

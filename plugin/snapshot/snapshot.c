@@ -165,7 +165,7 @@ static int32_t read_edge_count(const graft_model *m, const char *shown, graft_de
     const struct gr_model_options *options = gr_options_of(&m->options, &gr_model_option_table);
     int32_t                        rc;
 
-    if (options->kind != GR_KIND_GAT || options->edge_features != GR_EDGE_FEATURES_ARRAY) return GRAFT_OK;
+    if (!gr_model_kind(options->kind)->attends || options->edge_features != GR_EDGE_FEATURES_ARRAY) return GRAFT_OK;
     rc = read_count(&m->header, shown, EDGE_FEATURES_KEY, 1, &edge_features->n_cols, error);
     if (rc < 0 || edge_features->n_cols <= INT32_MAX) return rc;
     return gr_fail(error, GRAFT_ERR_FORMAT, "'%s': %lld edge features are too many", shown,

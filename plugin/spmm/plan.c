@@ -8,7 +8,8 @@
 #include "comm/compare_options.h"
 #include "halo/options.h"
 
-enum gr_cover_kind gr_spmm_cover_choice(const graft_context *context)
+/* The kind of cover in option halo.cover. */
+static enum gr_cover_kind cover_choice(const graft_context *context)
 {
     static const enum gr_cover_kind kinds[] = { [GR_HALO_COVER_HYBRID] = GR_COVER_HYBRID,
                                                 [GR_HALO_COVER_PRE] = GR_COVER_PRE,
@@ -221,7 +222,7 @@ int32_t gr_plan_create(graft_context *context, struct gr_comm *comm, const struc
     GR_TRY_DONE(gr_comm_agree(comm, rc, error));
     made->part = part;
     made->value_type = part->local.values != NULL ? part->local.value_type : 0;
-    made->cover = gr_spmm_cover_choice(context);
+    made->cover = cover_choice(context);
     made->graph = graph;
     if (graph != NULL) graph->references++;
     GR_TRY_DONE(compare_ranks(made, wish, error));

@@ -61,9 +61,6 @@ struct gr_cut_edge gr_spmm_cuts_step(struct gr_cuts *cuts, int64_t row, int64_t 
 int32_t gr_spmm_cuts_init(const graft_context *context, const struct gr_part *part, int32_t n_ranks,
                           struct gr_cuts *cuts, graft_error *error);
 
-/** Return the kind of cover in option halo.cover. */
-enum gr_cover_kind gr_spmm_cover_choice(const graft_context *context);
-
 /** Find the vertex cover of the cut edges from each rank. Not collective. \return OK; ERR_NOMEM. */
 int32_t gr_spmm_cuts_find(const graft_context *context, enum gr_cover_kind kind, struct gr_cuts *cuts,
                           graft_error *error);

@@ -204,7 +204,7 @@ static void test_unbiased(const char *model, const char *sampler, int times)
     sample_dataset_fini(&set);
 }
 
-/* -- the same bits ------------------------------------------------------------------------------------------------ */
+/* -- bitwise identical --------------------------------------------------------------------------------------------- */
 
 /* Make another trainer with the state of this one, which is destroyed. */
 static graft_trainer *move_state(const struct sample_dataset *set, graft_trainer *from)

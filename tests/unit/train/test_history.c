@@ -361,7 +361,7 @@ static void test_plain_loops(const char *settings)
     sample_dataset_fini(&set);
 }
 
-/* -- the same bits, lack of memory, refusals ---------------------------------------------------------------------- */
+/* -- bitwise identical, lack of memory, refusals ------------------------------------------------------------------- */
 
 static void test_history_bits(const char *settings)
 {

@@ -69,7 +69,7 @@ static int32_t set_kept(graft_trainer *trainer, const struct kept_state *kept, i
     return kept_state_set(kept, with_tables ? NULL : HISTORY, train, trainer, &error);
 }
 
-/* -- the same bits ------------------------------------------------------------------------------------------------ */
+/* -- bitwise identical --------------------------------------------------------------------------------------------- */
 
 struct results {
     double            loss[EPOCHS];
