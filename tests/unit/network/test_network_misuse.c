@@ -169,6 +169,24 @@ NETWORK(residual_change)
     host_set(host->api, "residual=no");
     return rc;
 }
+NETWORK(decay_first)
+{
+    int32_t rc;
+
+    host_set(host->api, "weight_decay=0.1:first");
+    rc = create_with(host, t);
+    host_set(host->api, "weight_decay=0");
+    return rc;
+}
+NETWORK(norm_batch)
+{
+    int32_t rc;
+
+    host_set(host->api, "norm=batch");
+    rc = create_with(host, t);
+    host_set(host->api, "norm=layer");
+    return rc;
+}
 NETWORK(null_pair)
 {
     return t->n->networks->train(t->n->network, t->wrong ? NULL : &t->pair, 1, NULL, &host->error);
@@ -385,6 +403,8 @@ static const struct {
     { other_option, GRAFT_ERR_ARG, "option hidden is " },
     { bf16_option, GRAFT_ERR_OPTION, "'model.type' is bf16" },
     { residual_change, GRAFT_ERR_OPTION, "'residual' is yes" },
+    { decay_first, GRAFT_ERR_OPTION, "'weight_decay' ends with ':first'" },
+    { norm_batch, GRAFT_ERR_OPTION, "'norm' is batch" },
     { null_pair, GRAFT_ERR_ARG, "pair is null" },
     { no_pairs, GRAFT_ERR_ARG, "count is 0" },
     { two_pairs, GRAFT_ERR_ARG, "the number of pairs is " },
