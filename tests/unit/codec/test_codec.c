@@ -362,7 +362,7 @@ static void test_constant(void)
     }
 }
 
-/* Rows 1, 3 and 4 cannot be encoded by any code; or only row 4, whose numbers are finite. */
+/* Rows 1, 3 and 4 cannot be encoded. If all numbers are finite, only row 4 cannot: its range overflows. */
 static void test_codec_unencoded(void)
 {
     const int64_t rows[] = { 1, 3, 4 }, *unfit = only_finite() ? rows + 2 : rows, count = only_finite() ? 1 : 3;

@@ -22,8 +22,8 @@ def test_ledger():
     if not ok(result.returncode == 0 and ledger, "the ledger is shown before training", result.stdout, result.stderr):
         return
     total, *parts = map(float, ledger.groups())
-    # Bytes of activations: Z, H, mean and deviation of two hidden layers, what three layers gathered, and logits, in
-    # floats, and a bit for each element of H.
+    # The activations are Z, H, mean and deviation of two hidden layers, the aggregated rows of three layers, and the
+    # logits. All are floats. In addition there is a bit for each element of H.
     activations = 4 * N * (4 * 512 + 4 + N_FEATURES + 512 + N_CLASSES) * 1e-6
     ok(abs(total - sum(parts)) < 0.5 and abs(parts[4] - activations) < 0.1 and abs(parts[5] - N * 128e-6) < 0.1,
        "its parts are its sum, and activations can be computed by hand", ledger.group(0), activations)

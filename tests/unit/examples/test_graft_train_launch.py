@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks graft-train in a process that a launcher of MPI has started, which it sees by environment variables:
+"""Checks graft-train in a process that an MPI launcher has started, which it detects by environment variables:
 test_graft_train_launch.py GRAFT-TRAIN. Copies that would each train alone must write nothing. Prints TAP."""
 import os
 import shutil

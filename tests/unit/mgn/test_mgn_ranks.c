@@ -67,7 +67,7 @@ done:
     return rc;
 }
 
-/* A dense module whose rows have other last bits in odd places, and which on request fails on one rank. */
+/* A dense module whose results differ in the last bits for rows with odd numbers. On request it fails on one rank. */
 static _Atomic int64_t fails_after = -1;
 
 static int32_t uneven_init(const graft_host *host, void **state, graft_error *error)

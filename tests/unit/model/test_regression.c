@@ -139,10 +139,10 @@ static int32_t by_hand_body(struct host *host)
     if (!is_near(before.train_loss, expected->loss))
         rc = regression_wrong(host, "measured loss", before.train_loss, expected->loss);
     if (!is_near(before.train_rmse, sqrt(2.8625))) rc = regression_wrong(host, "RMSE", before.train_rmse, sqrt(2.8625));
-    /* targets -0.5, 0, 0.75, mean 1/12, squares 19/24; targets 2, -3, mean -0.5, squares 12.5; errors 21/16 and 13 */
+    /* sums of squares about the mean: 19/24 in column 0, 12.5 in column 1; sums of squared errors: 21/16 and 13 */
     const double r2 = (1 - 21.0 / 16 / (19.0 / 24) + 1 - 13 / 12.5) / 2;
     if (!is_near(before.train_r2, r2)) rc = regression_wrong(host, "R^2", before.train_r2, r2);
-    /* errors -0.5, -1.5, -3.5 and -6, -6; of the first column alone 1 - 14.75 / (14/3): the second one is constant */
+    /* column 0 has errors -0.5, -1.5, -3.5, and column 1 has -6, -6, but no R^2, because its targets are constant */
     if (!is_near(before.validation_rmse, sqrt((14.75 + 72) / 5)))
         rc = regression_wrong(host, "validation RMSE", before.validation_rmse, sqrt((14.75 + 72) / 5));
     if (!is_near(before.validation_r2, 1 - 14.75 / (14.0 / 3)))
@@ -478,7 +478,7 @@ static int32_t offset_body(struct host *host)
     if (rc == GRAFT_OK) rc = set_item(host, trainer, "layers.0.bias", bias);
     if (rc == GRAFT_OK) rc = host->train->evaluate(trainer, GRAFT_WEIGHTS_LAST, &metrics, &host->error);
     if (rc == GRAFT_OK) {
-        /* quarters 0 251 times, 1 to 3 250 times each: sums 1500 and 3500 quarters and squares */
+        /* 251 targets are 0, and 250 each are 1/4, 2/4 and 3/4: their sum is 1500/4, and that of squares 3500/16 */
         const double squares = 3500.0 / 16, mean = 1500.0 / 4 / ROWS, r2 = 1 - squares / (squares - ROWS * mean * mean);
 
         if (fabs(metrics.train_r2 - r2) > 1e-9) rc = regression_wrong(host, "R^2", metrics.train_r2, r2);

@@ -41,7 +41,7 @@ static void make_data(struct scene *s)
     int64_t       at = 0;
 
     for (int64_t i = 0; i < N * DEGREE; i++) {
-        const int64_t v = sample_below(&sample, N); /* edges join vertices of a class */
+        const int64_t v = sample_below(&sample, N); /* edges join vertices of the same class */
         const int64_t u = v % CLASSES + CLASSES * sample_below(&sample, N / CLASSES);
 
         s->edge[v][u] = s->edge[u][v] = (double)(float)sample_real(&sample, 0.1, 0.3);

@@ -190,7 +190,8 @@ static int32_t set_items(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Moments are state items from the first step on, but not after a gradient or after something that was refused. */
+/* The state must have moments of the optimiser from the first step on, but not after only a gradient or a refused
+ * call. */
 static int32_t refuse_moments(struct host *host, struct network_rank *n)
 {
     graft_state_item item = { .size = sizeof item, .dtype = GRAFT_F64, .name = "optimizer.m.decoder.0.bias" };
@@ -222,7 +223,7 @@ static int32_t refuse_moments(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Training that does not fit into memory must leave the memory of inference. */
+/* If memory is insufficient for training, the call must free what it has allocated, and inference must still work. */
 static int32_t refuse_training(struct host *host, struct network_rank *n)
 {
     graft_network_info info = GRAFT_INIT(graft_network_info);

@@ -125,7 +125,7 @@ static void test_masked(void)
     free(o);
 }
 
-/* Read the sum, or a part of it, in the message of an error. */
+/* Create a trainer with a memory limit and a value of option recompute. Returns whether memory is insufficient. */
 static int recompute_refused(const char *limit, const char *recompute)
 {
     graft_trainer *trainer = NULL;

@@ -162,8 +162,8 @@ static int32_t keep_within_limit(struct host *host, struct network_rank *n)
     return GRAFT_OK;
 }
 
-/* Budgets of time: the first steps are measured, too small a budget does nothing, and several steps fit into a large
- * one. */
+/* Check time budgets of step(). The first steps are made to measure their time. A budget that is too small must make no
+ * step, and a large budget must make several steps. */
 static int32_t keep_budgets(struct host *host, struct network_rank *n)
 {
     graft_stream       *stream = NULL;

@@ -180,7 +180,7 @@ static void test_create(void)
 {
     static const struct {
         void (*spoil)(struct host *host, struct host_slice *slice);
-        int         again; /* all tries share the data, which must be unchanged */
+        int         again; /* whether all tries share the data, which must be unchanged */
         int32_t     code;
         const char *word, *other, *name;
     } cases[] = {
