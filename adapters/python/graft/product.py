@@ -193,25 +193,25 @@ def _output(out: Any, shape: tuple[int, int], is_vector: bool, dtype: str, zeros
 def aggregate(A: Any, X: Any, semiring: str = "plus_times", *, mask: Any = None, complement: bool = False,
               out: Any = None, accumulate: bool = False, replace: bool = False, row_scale: Any = None, bias: Any = None,
               relu: bool = False, winner: Any = None, threads: int = 0, context: Context | None = None) -> Any:
-    """Gather from neighbours: ``C<M> (+)= diag(row_scale) (A (+.x) X)``, as GrB_mxm of the GraphBLAS.
+    """Gather from neighbours: ``C<M> (+)= diag(row_scale) (A (+.x) X)``, like GrB_mxm of GraphBLAS.
 
-    A           a Matrix, or anything of which one can be made; a Matrix is prepared once, so use it for many products.
-                A graphblas.Matrix is read where it is, without a copy if it is sparse and held by row
+    A           a Matrix, or any argument of Matrix(). A Matrix is prepared once, so use it for many products.
+                A graphblas.Matrix is read in place, without a copy, if it is sparse and stored by row
     X           [k, n] or [k] of float32 or float64; rows may have gaps between them. Or a full graphblas.Matrix, which
-                is read where it is too if it is held by row; without `out` the result is one then
+                is also read in place if it is stored by row; without `out` the result is then a graphblas.Matrix
     semiring    plus, max or min, and times (the values of A) or second (no values): "plus_times", "max_second", ...
-    mask        what may be written: bool [m] for rows, bool [m, n] for elements, uint8 [m, (n + 7) // 8] for elements
-                as bits (numpy.packbits with bitorder="little"). `complement` turns it around
-    out         the array that is written and returned; without it a new one. It is never converted
+    mask        the writable part: bool [m] for rows, bool [m, n] for elements, uint8 [m, (n + 7) // 8] for elements
+                as bits (numpy.packbits with bitorder="little"). `complement` inverts it
+    out         the array that is written and returned, by default a new array. It is never converted
     accumulate  out (+)= the result, with the first operation of the semiring
-    replace     what the mask forbids becomes 0; else it keeps its value
-    row_scale   a factor for each row, or "mean": one over its number of entries
+    replace     masked elements become 0; without it they keep their values
+    row_scale   a factor for each row, or "mean" for 1 / the number of entries of the row
     bias, relu  ... + bias [n], and then the maximum with 0
     winner      an array [m, n] of the index type of A that is written: the column that gave a maximum or minimum, or -1
-    threads     at most so many; 0: option "threads"
+    threads     the largest number of threads; 0 means that of option "threads"
 
-    Returns C, [m, n] or [m], of the type of X (float32 for bfloat16). The results have the same bits for any number of
-    threads. Raises graft.Error; `out` is as before then.
+    Returns C, [m, n] or [m], of the type of X (float32 for bfloat16). The results are bitwise identical for any number
+    of threads. Raises graft.Error; `out` is then unchanged.
     """
     if semiring not in SEMIRINGS:
         raise ArgumentError(f"semiring is '{semiring}', expected one of {', '.join(SEMIRINGS)}")
