@@ -65,9 +65,10 @@ static uint8_t *encoded_row(const struct gr_messages *m, enum gr_side side, int6
 
 struct gr_payload gr_halo_messages_encoded(const struct gr_messages *m, enum gr_side side, int64_t begin, int64_t end)
 {
-    const int64_t at = encoded_row_at(m, side, begin);
+    const int64_t at = encoded_row_at(m, side, begin), bytes = encoded_row_at(m, side, end) - at;
 
-    return (struct gr_payload){ m->side[side].encoded + at, (uint64_t)(encoded_row_at(m, side, end) - at) };
+    /* Without rows the buffer is NULL. */
+    return (struct gr_payload){ bytes > 0 ? m->side[side].encoded + at : NULL, (uint64_t)bytes };
 }
 
 static char *raw_row(const struct gr_messages *m, enum gr_side side, int64_t row)
