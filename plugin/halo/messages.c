@@ -145,7 +145,7 @@ static void set_side(struct gr_messages *m, enum gr_side s, struct gr_rank_rows 
     for (int32_t i = 1; i <= n; i++) {
         const int32_t q = (m->comm->rank + i) % n;
         const int64_t begin = rows.start[q], end = rows.start[q + 1], spare = side->spare != NULL ? side->spare[q] : 0;
-        struct gr_payload raw = { (char *)rows.data + begin * raw_bytes,
+        struct gr_payload raw = { end > begin ? (char *)rows.data + begin * raw_bytes : NULL,
                                   (uint64_t)((end - begin) * raw_bytes - spare) };
 
         framed->rows[q] = end - begin;
