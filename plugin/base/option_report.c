@@ -35,6 +35,17 @@ static const struct gr_option_row *row_of(const struct gr_options *options, cons
     return gr_option_find(options, key);
 }
 
+/* Whether the bytes of a parsed value equal those of another one of the same option; texts are compared as texts. */
+static int is_equal(const struct gr_option_row *row, const char *value, const char *other, uint64_t bytes)
+{
+    const char *texts[2];
+
+    if (row->type != GR_TYPE_TEXT) return memcmp(value, other, bytes) == 0;
+    memcpy(&texts[0], value, sizeof texts[0]);
+    memcpy(&texts[1], other, sizeof texts[1]);
+    return texts[0] != NULL && strcmp(texts[0], texts[1]) == 0;
+}
+
 /* Whether some bytes of the parsed value equal those of one of the words. */
 static int is_one_of(const struct gr_options *options, const struct gr_option_row *row, const struct term *t,
                      uint64_t from, uint64_t bytes)
@@ -47,7 +58,7 @@ static int is_one_of(const struct gr_options *options, const struct gr_option_ro
 
         snprintf(word, sizeof word, "%.*s", (int)length, t->words + at);
         if (gr_option_parse(row, word, &other) &&
-            memcmp((const char *)gr_option_value(options, row) + from, (const char *)&other + from, bytes) == 0)
+            is_equal(row, (const char *)gr_option_value(options, row) + from, (const char *)&other + from, bytes))
             return 1;
     }
     return 0;
