@@ -33,7 +33,7 @@ typedef struct graft_graph_info {
     uint32_t size;
     int32_t  rank;             /**< -1: all ranks */
     int64_t  n_vertices;       /**< vertices of the whole graph */
-    int64_t  n_slice;          /**< vertices in the slice of the rank; all ranks: n_vertices */
+    int64_t  n_slice;          /**< vertices in the slice of the rank; n_vertices if `rank` is -1 */
     int64_t  n_owned;          /**< vertices that the rank owns; all ranks: n_vertices */
     int64_t  n_edges;          /**< edges in owned rows */
     int64_t  n_cut;            /**< cut edges: edges whose column has another owner than their row */
@@ -180,8 +180,8 @@ typedef struct graft_graph_api {
      *
      *  Edges that create() received several times stay several edges, whose values are added in the same order. The
      *  plans of the graph get the new values, in both directions, and forget stale rows and adaptive bits (options
-     *  "halo.staleness", "halo.codec"). So do the arrays of graft_halo_api.matrix(), where they are; matrices that the
-     *  host made of them need graft_mxm_api.matrix_update_values() next.
+     *  "halo.staleness", "halo.codec"). The arrays of graft_halo_api.matrix() get the new values in place; matrices
+     *  that the host made of them need graft_mxm_api.matrix_update_values() next.
      *
      * \param[in] values  [n x 1] of the type of the graph's values, for the n edges of the slice of this rank in their
      *                    order at create(), without gaps. NULL: the slice has no edges. Read during the call.

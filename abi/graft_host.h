@@ -84,9 +84,9 @@ typedef struct graft_module_entry {
     int32_t noted;      /**< 1: the file has a note; 0: it has none, or is built in */
 } graft_module_entry;
 
-/** The calls of a context. Filled by graft_open(), owned by the library. After close() it can still be read, until 256
- *  contexts that were opened later are closed: `context` is then none, so that close() and cancel() do nothing, and
- *  calls return ERR_STATE. */
+/** The calls of a context. Filled by graft_open(), owned by the library. Until 256 contexts that were opened later are
+ *  closed it can be read after close(). Its `context` is none then, so that close() and cancel() do nothing, and calls
+ *  return ERR_STATE. */
 typedef struct graft_api {
     uint32_t       size;
     uint32_t       abi;     /**< the negotiated version: the largest that both sides know */

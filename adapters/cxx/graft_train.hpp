@@ -325,7 +325,7 @@ class trainer : public detail::object<graft_train_api, graft_trainer>
         const graft_model_api &table;
         graft_model           *raw = nullptr;
     };
-    // Distribute the graph over ranks, with about as many training vertices on each rank.
+    // Distribute the graph over ranks, with about equally many training vertices on each.
     graft_graph *distribute(const graft_dataset &raw)
     {
         auto                      slice = GRAFT_INIT(graft_slice);

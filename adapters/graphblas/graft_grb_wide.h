@@ -32,7 +32,7 @@ GRAFT_GRB_FN graft_grb_mode graft_grb_swap_mode(const graft_grb_mode *mode)
     return before;
 }
 
-/* Compute the sums of a block of `count` rows of D A, in `sums` [columns x GRAFT_GRB_BLOCK]. */
+/* Compute `count` rows of D A. The result is stored by columns: sums[column x GRAFT_GRB_BLOCK + row]. */
 GRAFT_GRB_FN void graft_grb_sum_block(const graft_csr *a, const float *d, int64_t count, float *sums)
 {
     const int    wide = a->index_type == GRAFT_I64;

@@ -34,7 +34,7 @@ struct gr_grid_choice {
 
 /** The work of the ranks in an epoch, from which its time is predicted. */
 struct gr_workload {
-    const char      *shares_rows; /* why parallel=auto can only divide rows; NULL: it compares all ways */
+    const char      *shares_rows; /* the reason why parallel=auto must divide rows; NULL: it compares all ways */
     int32_t          layers;
     struct gr_widths hidden;     /* one width of all hidden layers, or a list */
     int32_t          gathers;    /* 1: layers sum over neighbours */

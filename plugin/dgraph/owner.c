@@ -186,7 +186,8 @@ static int32_t own_by_method(graft_graph *graph, const graft_slice *slice, enum 
     return gr_comm_agree(graph->comm, own_slice(graph, slice, method, error), error);
 }
 
-/* Describe the owners if all ranks share the columns of one part, and warn of options that do not change them. */
+/* If all ranks share the columns of one part, describe the owners, and warn that options of the partition have no
+ * effect. */
 static void describe_one_part(graft_graph *graph)
 {
     if (is_dealt(graph))

@@ -6,7 +6,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 
-/* The number of bits that frames contain if rows have individual widths. */
+/* The value of field `bits` in frames whose rows have individual widths. */
 enum { MIXED_BITS = 0 };
 
 /* -- memory ------------------------------------------------------------------------------------------------------- */

@@ -219,7 +219,8 @@ void gr_model_labels_fill(struct gr_run *run, int64_t rows, float *x)
     gr_profile_end_alone(&run->profile, "rows", begin);
 }
 
-/* Make a parameter whose value and gradient are labels.product: E W, or its gradient. */
+/* Make a parameter whose value and gradient are one array, labels.product: E W in the forward pass, then its
+ * gradient. */
 static struct gr_parameter product_of(const struct gr_run *run, const struct gr_parameter *w)
 {
     return (struct gr_parameter){

@@ -76,7 +76,7 @@ static int32_t check_batches(const struct gr_state_table *table, const int64_t *
     return GRAFT_OK;
 }
 
-/* Check values for a table of a layer. */
+/* Check values that the host sets for a table of a layer. */
 static int32_t check_part(const struct gr_cached *c, struct gr_cache *cache, enum table_part part,
                           const struct gr_state_table *table, const int64_t *data, graft_error *error)
 {

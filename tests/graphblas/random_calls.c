@@ -256,7 +256,7 @@ static GrB_Info multiply_vector(const struct products *by, int vxm, GrB_Vector w
                : by->mxv(w, mask, call->accum, call->semiring, a, u, call->descriptor);
 }
 
-/* Check the same for a product with a vector. */
+/* As same_in_one_type(), for a product of a matrix and a vector. */
 static int same_vector_in_one_type(GrB_Vector found, GrB_Vector w, GrB_Vector mask, const struct call *call,
                                    GrB_Matrix a, GrB_Vector u, int vxm, const struct products *plain)
 {

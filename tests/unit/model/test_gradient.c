@@ -418,7 +418,8 @@ static void test_evaluation(enum oracle_kind kind, int several, const char *orde
     training_fini(&training);
 }
 
-/** The bound of the initial values of a tensor by the contract; 0 if all are equal. A bias follows its weight. */
+/** The bound of the initial values of a tensor by the contract; 0 if all are equal. The bound of a bias is that of its
+ * weight, the tensor before it. */
 static double bound_of(enum oracle_kind kind, const struct oracle_tensor *tensor)
 {
     const int fan_in = tensor->layer >= 0 && kind != ORACLE_GCN && kind != ORACLE_GAT;
