@@ -58,7 +58,7 @@ typedef struct graft_codec_args {
     uint64_t           message_bytes; /**< at least n * row_bytes() */
     int64_t           *unencoded;     /**< out, [n] indices of the rows that cannot be encoded, ascending: see encode().
                                        NULL: such a row is an error */
-    int64_t           *n_unencoded;   /**< out, the number of these rows; NULL if unencoded is NULL */
+    int64_t           *n_unencoded;   /**< out, how many indices are stored; NULL if unencoded is NULL */
     graft_codec_error *error;         /**< out of encode(), or NULL: the quantization error of the encoded rows */
 } graft_codec_args;
 

@@ -15,7 +15,7 @@ int launch_rank(void);
 int launch_is_known(void);
 
 /** Check that the launcher itself has started this process, and that no unsupported launcher has started several
- *  copies. Each of these copies would train alone, and all would write the same files. \return OK; ERR_STATE, whose
+ *  copies. Each copy would train alone, and all would write the same files. \return OK; ERR_STATE, whose
  *  message has the variables. */
 int32_t launch_check(graft_error *error);
 
